@@ -1,0 +1,43 @@
+# Everything runs in its own environment, .venv, with the versions locked in requirements-dev.txt.
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PACKAGES := bench cli consumer controller domain heuristics monitor solver
+
+.PHONY: up test check format bench lock clean
+
+up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
+	@$(BIN)/kcga up $(ARGS)
+
+test: $(READY)  ## Every test (ARGS="-m 'not integration'" leaves out those that start a broker or Spark)
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(READY)  ## Style, types, and which package may import which
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+$(READY): requirements-dev.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "kcga needs Python 3.11 or newer: install it, or name it with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kcga needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Name another with PYTHON=..." >&2; exit 1; }
+	@echo "Setting up $(VENV) (once) ..." >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+lock:  ## Resolves the newest versions that pyproject.toml allows (needs uv)
+	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade pyproject.toml --extra plot --output-file requirements.txt
+	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade pyproject.toml --extra dev --output-file requirements-dev.txt
+
+clean:  ## Removes what make made (the cache of jars lies in the user's cache folder: kcga cache --clear)
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,13 @@
+"""The errors that a person can do something about."""
+
+
+class KcgaError(Exception):
+    """One line that says what is wrong, where, and what would be right; ends the command with exit code 1."""
+
+    exit_code = 1
+
+
+class UsageError(KcgaError):
+    """What was asked for cannot be understood or is out of range: options, settings, input files; exit code 2."""
+
+    exit_code = 2

@@ -1,0 +1,70 @@
+"""How a message becomes bytes, and how bytes from anywhere become a valid message or one clear error."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from domain.partitions import TopicPartition
+
+SpeedBytesPerS = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+EpochSeconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class MessageError(ValueError):
+    """Bytes that are not a message of the kind that was expected; says which field is wrong, and how."""
+
+
+class Part(BaseModel):
+    """A part of a message: immutable, finite, and of exactly the types it names. Unknown fields are left aside."""
+
+    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False, extra="ignore")
+
+
+class PartitionRef(Part):
+    """A partition on the wire."""
+
+    topic: Annotated[str, Field(min_length=1, max_length=249)]
+    partition: Count
+
+    @classmethod
+    def of(cls, partition: TopicPartition) -> Self:
+        return cls(topic=partition.topic, partition=partition.partition)
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+class Message(Part):
+    """What is sent as one record: JSON that names its version.
+
+    A version grows when an old reader would misunderstand the message; a field that it can leave aside needs none.
+    """
+
+    version: Literal[1] = 1
+
+    def encode(self) -> bytes:
+        return self.model_dump_json().encode()
+
+    @classmethod
+    def decode(cls, data: bytes | None) -> Self:
+        """The message in `data`.
+
+        Raises:
+            MessageError: `data` is no such message.
+        """
+        try:
+            return cls.model_validate_json(data or b"")
+        except ValidationError as error:
+            raise MessageError(describe(cls.__name__, error)) from error
+
+
+def describe(what: str, error: ValidationError) -> str:
+    """The faults in one line, at most three of them."""
+    faults = error.errors(include_url=False, include_context=False)
+    shown = "; ".join(
+        f"{'.'.join(map(str, fault['loc'])) or 'the message'}: {fault['msg'].lower()}" for fault in faults[:3]
+    )
+    more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
+    return f"not a {what}: {shown}{more}"

@@ -1,0 +1,131 @@
+"""The messages on `consumer.metadata`: commands on partition N to consumer N, reports and claims on partition 0.
+
+Commands and reports are made to be lost, doubled and reordered. A consumer carries a command out only if it is
+addressed to this very process (`incarnation`) and newer than the last one it carried out (`order`). A report is a
+full account: the newest command carried out and all partitions held, so that the newest report alone is enough, and
+the acknowledgement of a command is any report that has `applied >= command.order`.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from domain.messages.codec import Count, EpochSeconds, Message, MessageError, Part, PartitionRef, describe
+
+ConsumerNumber = Annotated[int, Field(ge=1)]
+Incarnation = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class Order(NamedTuple):
+    """The place of a command among all that a consumer ever gets: later ones compare greater."""
+
+    epoch: int
+    """Of the controller; each new leader has a higher one."""
+    sequence: int
+    """Of the command within the epoch; starts at 1."""
+
+
+class Action(StrEnum):
+    STOP = "stop"
+    START = "start"
+
+
+class ConsumerCommand(Message):
+    """From the controller: stop, or start, reading these partitions."""
+
+    kind: Literal["command"] = "command"
+    consumer: ConsumerNumber
+    incarnation: Incarnation
+    epoch: Count
+    plan: Count
+    """The decision that it belongs to."""
+    sequence: Count
+    action: Action
+    partitions: tuple[PartitionRef, ...]
+
+    @property
+    def order(self) -> Order:
+        return Order(self.epoch, self.sequence)
+
+
+class ConsumerState(StrEnum):
+    STARTING = "starting"
+    """Alive; its Kafka client or its Spark session is not ready yet."""
+    READY = "ready"
+    DEGRADED = "degraded"
+    """Keeps its data and retries; `reason` says what is wrong."""
+    LEAVING = "leaving"
+    """Has let go of all its partitions and will not answer again."""
+
+
+class Read(PartitionRef):
+    """Records of one partition that one cycle fetched and wrote: the proof of who read what, and when."""
+
+    stint: Count
+    """The sequence of the start command under which they were read."""
+    first_offset: Count
+    last_offset: Count
+    records: Count
+    first_read_at: EpochSeconds
+    last_read_at: EpochSeconds
+
+
+class Cycle(Part):
+    """What one cycle of a consumer did."""
+
+    bytes: Count
+    """Uncompressed: keys and values of the records."""
+    records: Count
+    fetch_s: Annotated[float, Field(ge=0)]
+    write_s: Annotated[float, Field(ge=0)]
+    reads: tuple[Read, ...]
+
+
+class ConsumerReport(Message):
+    """From a consumer, after every change of its state, after every cycle, and as a heartbeat."""
+
+    kind: Literal["report"] = "report"
+    consumer: ConsumerNumber
+    incarnation: Incarnation
+    """Drawn by the process when it begins; a restarted consumer has another."""
+    sequence: Count
+    """Of the report within the incarnation."""
+    sent_at: EpochSeconds
+    state: ConsumerState
+    reason: str | None = None
+    applied_epoch: Count = 0
+    applied_sequence: Count = 0
+    partitions: tuple[PartitionRef, ...] = ()
+    """All that it holds, in ascending order."""
+    cycle: Cycle | None = None
+
+    @property
+    def applied(self) -> Order:
+        """The newest command that was carried out and persisted."""
+        return Order(self.applied_epoch, self.applied_sequence)
+
+
+class ControllerClaim(Message):
+    """From a controller that begins to act, on partition 0: whoever acts under a lower epoch steps down."""
+
+    kind: Literal["claim"] = "claim"
+    epoch: Count
+    incarnation: Incarnation
+    sent_at: EpochSeconds
+
+
+ToController = Annotated[ConsumerReport | ControllerClaim, Field(discriminator="kind")]
+_to_controller: TypeAdapter[ConsumerReport | ControllerClaim] = TypeAdapter(ToController)
+
+
+def decode_to_controller(data: bytes | None) -> ConsumerReport | ControllerClaim:
+    """The message of partition 0 in `data`.
+
+    Raises:
+        MessageError: `data` is none.
+    """
+    try:
+        return _to_controller.validate_json(data or b"")
+    except ValidationError as error:
+        raise MessageError(describe("message to the controller", error)) from error

@@ -1,0 +1,13 @@
+"""The names of the topics that kcga's components talk through, unless the settings name others."""
+
+WRITE_SPEED = "monitor.writeSpeed"
+"""From the monitor to the controller: the write speed of each partition."""
+
+METADATA = "consumer.metadata"
+"""Between the controller (reads partition 0) and the consumers (consumer N reads partition N)."""
+
+DECISIONS = "controller.decisions"
+"""From the controller to whoever wants to know: what it decided, and why."""
+
+CONTROLLER_PARTITION = 0
+"""The partition of METADATA that the controller reads."""

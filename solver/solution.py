@@ -1,0 +1,43 @@
+"""What the solver answers: an assignment, with the proof of how good it is."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.assignment import Assignment
+from domain.partitions import TopicPartition
+
+
+class Status(StrEnum):
+    OPTIMAL = "optimal"
+    """No assignment has a lower objective."""
+    FEASIBLE = "feasible"
+    """An exact engine's best within the time limit."""
+    FALLBACK = "fallback"
+    """The exact engines had nothing better than the heuristic within the time limit."""
+    HEURISTIC = "heuristic"
+    """A heuristic was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """An assignment, and how it was found and proven."""
+
+    assignment: Assignment
+    engine: str
+    """What found the assignment."""
+    status: Status
+    consumers: int
+    rscore: float
+    objective: float
+    """`consumers + migration_weight * rscore`."""
+    lower_bound: float
+    """No assignment has an objective below this one."""
+    seconds: float
+    """Wall time of the whole call."""
+    saturated: tuple[TopicPartition, ...] = ()
+    """Partitions that are faster than a consumer, in ascending order."""
+
+    @property
+    def gap(self) -> float:
+        """How far, at most, the objective is above the optimum, as a share of the objective."""
+        return (self.objective - self.lower_bound) / self.objective if self.objective else 0.0
