@@ -1,0 +1,43 @@
+"""What the controller can want done in the world."""
+
+from dataclasses import dataclass
+
+from domain.assignment import ConsumerId
+from domain.messages import ConsumerCommand, Decision
+from solver.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class CreateConsumer:
+    consumer: ConsumerId
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteConsumer:
+    """End the consumer's process; it is answered by `ConsumerGone` once the process has ended."""
+
+    consumer: ConsumerId
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send the command to its consumer's partition of `consumer.metadata`."""
+
+    command: ConsumerCommand
+
+
+@dataclass(frozen=True, slots=True)
+class Solve:
+    """Solve the problem; it is answered by `Solved` or `SolveFailed` with the same plan."""
+
+    plan: int
+    problem: Problem
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    decision: Decision
+
+
+Command = CreateConsumer | DeleteConsumer | Send | Solve | Publish

@@ -1,0 +1,69 @@
+"""What can happen to the controller. `at` is in seconds since the epoch, on a clock that never goes back."""
+
+from dataclasses import dataclass
+
+from domain.assignment import ConsumerId
+from domain.messages import ConsumerReport
+from domain.speeds import WriteSpeeds
+from solver.solution import Solution
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The controller begins to act; these consumers exist."""
+
+    at: float
+    consumers: frozenset[ConsumerId]
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedsMeasured:
+    at: float
+    speeds: WriteSpeeds
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerReported:
+    at: float
+    report: ConsumerReport
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGone:
+    """The consumer's process has ended for certain: it reads nothing any more."""
+
+    at: float
+    consumer: ConsumerId
+
+
+@dataclass(frozen=True, slots=True)
+class CreationFailed:
+    at: float
+    consumer: ConsumerId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """The answer to the `Solve` command of that plan."""
+
+    at: float
+    plan: int
+    solution: Solution
+
+
+@dataclass(frozen=True, slots=True)
+class SolveFailed:
+    at: float
+    plan: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Time has passed."""
+
+    at: float
+
+
+Event = Started | SpeedsMeasured | ConsumerReported | ConsumerGone | CreationFailed | Solved | SolveFailed | Ticked

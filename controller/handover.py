@@ -1,0 +1,88 @@
+"""Manage: the difference between who reads what and who shall, as the next steps that are safe to take now.
+
+Each partition moves on its own: it is started at its new consumer as soon as that one is ready and nobody else may
+read it any more. The steps follow from the present alone, not from how it came about; so a plan goes on from any point
+at which a consumer or the controller was interrupted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.group import Group, Member
+from domain.assignment import Assignment, ConsumerId
+from domain.messages import Action
+from domain.partitions import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What to do now; consumers and partitions in ascending order."""
+
+    create: tuple[ConsumerId, ...]
+    stop: Mapping[ConsumerId, tuple[TopicPartition, ...]]
+    start: Mapping[ConsumerId, tuple[TopicPartition, ...]]
+    delete: tuple[ConsumerId, ...]
+    done: bool
+    """Every partition is read by its consumer alone, and consumers without a partition are being ended."""
+
+
+def next_steps(desired: Assignment, group: Group, resend_before: float) -> Steps:
+    """The steps from `group` towards `desired` that are safe now.
+
+    Args:
+        desired: the consumer that each partition shall have; a partition that is not in it is to be read by nobody.
+        group: what is known of the consumers.
+        resend_before: commands sent before this moment (s since the epoch) and not acknowledged are due again.
+    """
+    stop = {consumer: _to_stop(desired, group[consumer], resend_before) for consumer in group}
+    start = {consumer: _to_start(desired, group, consumer, resend_before) for consumer in group}
+    create = tuple(sorted(desired.consumers - group.keys()))
+    settled = not create and all(
+        group[consumer].accepts_partitions and group[consumer].held == frozenset(held) and not group[consumer].pending
+        for consumer, held in desired.by_consumer.items()
+    )
+    idle = tuple(consumer for consumer in group if consumer not in desired.consumers)
+    obsolete = tuple(consumer for consumer in idle if not group[consumer].condemned)
+    released = all(not group[consumer].known_to_read for consumer in obsolete)
+    return Steps(
+        create=create,
+        stop={consumer: partitions for consumer, partitions in stop.items() if partitions},
+        start={consumer: partitions for consumer, partitions in start.items() if partitions},
+        delete=obsolete if settled and released else (),
+        done=settled and not obsolete,
+    )
+
+
+def _to_stop(desired: Assignment, member: Member, resend_before: float) -> tuple[TopicPartition, ...]:
+    """What the consumer may read and shall not, unless it was told so lately."""
+    if member.condemned or member.incarnation is None:
+        return ()
+    return tuple(
+        sorted(
+            partition
+            for partition in member.known_to_read
+            if desired.get(partition) != member.consumer
+            and not _is_under_way(member, partition, Action.STOP, resend_before)
+        )
+    )
+
+
+def _to_start(
+    desired: Assignment, group: Group, consumer: ConsumerId, resend_before: float
+) -> tuple[TopicPartition, ...]:
+    """What the consumer shall read and does not, where it is ready and nobody else may be reading."""
+    member = group[consumer]
+    if not member.accepts_partitions:
+        return ()
+    return tuple(
+        partition
+        for partition in desired.by_consumer.get(consumer, ())
+        if not (partition in member.held and partition not in member.pending)
+        and not _is_under_way(member, partition, Action.START, resend_before)
+        and not any(group[other].may_read(partition) for other in group if other != consumer)
+    )
+
+
+def _is_under_way(member: Member, partition: TopicPartition, action: Action, resend_before: float) -> bool:
+    pending = member.pending.get(partition)
+    return pending is not None and pending.action is action and pending.sent_at >= resend_before

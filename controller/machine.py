@@ -1,0 +1,262 @@
+"""The controller's state machine: events in, commands out. It has no clock, no client and no log of its own.
+
+Synchronize --all found consumers reported--> Sentinel --a trigger--> Reassign --a plan--> Manage --done--> Sentinel
+                                                 ^_______________________/ nothing better      |
+                                                              Reassign <--a consumer is lost---/
+"""
+
+import math
+from collections.abc import Mapping
+from enum import StrEnum
+
+from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
+from controller.events import (
+    ConsumerGone,
+    ConsumerReported,
+    CreationFailed,
+    Event,
+    Solved,
+    SolveFailed,
+    SpeedsMeasured,
+    Started,
+    Ticked,
+)
+from controller.group import Group
+from controller.handover import next_steps
+from controller.plan import decide
+from controller.settings import ControllerSettings
+from controller.triggers import triggers
+from domain.assignment import Assignment, ConsumerId
+from domain.messages import Action, ConsumerState, Order
+from domain.partitions import TopicPartition
+from solver.problem import Problem
+from solver.solution import Solution
+
+LONGEST_BACKOFF_S = 60.0
+
+
+class State(StrEnum):
+    SYNCHRONIZE = "synchronize"
+    """Learning what the consumers that exist are doing."""
+    SENTINEL = "sentinel"
+    """Watching for a reason to change the assignment."""
+    REASSIGN = "reassign"
+    """Waiting for the solver's answer."""
+    MANAGE = "manage"
+    """Carrying a plan out."""
+
+
+class Controller:
+    """Decides for one group under one epoch; made anew when the process begins."""
+
+    def __init__(self, settings: ControllerSettings, epoch: int) -> None:
+        self.state = State.SYNCHRONIZE
+        self.group = Group()
+        self._settings = settings
+        self._epoch = epoch
+        self._sequence = 0
+        self._plan = 0
+        self._now = -math.inf
+        self._synchronize_until = -math.inf
+        self._speeds: dict[TopicPartition, float] = {}
+        """The newest known write speed of each partition of interest."""
+        self._named_at: dict[TopicPartition, float] = {}
+        """When each partition of interest was last among those that the monitor names."""
+        self._measured_at = -math.inf
+        self._desired = Assignment()
+        self._considered_at = -math.inf
+        self._broken = False
+        """The plan rests on a consumer that was lost since: it goes on as far as it can, until there is a new one."""
+        self._problem = Problem(speeds={}, capacity=settings.consumer_capacity)
+        """What the solver was asked last, and why."""
+        self._why: tuple[str, ...] = ()
+        self._failures = 0
+        """Consumers lost or not created since one became ready."""
+        self._failed_at = -math.inf
+
+    @property
+    def speeds(self) -> Mapping[TopicPartition, float]:
+        return self._speeds
+
+    def handle(self, event: Event) -> list[Command]:
+        """Takes an event in and returns what is to be done, in this order."""
+        self._now = max(self._now, event.at)
+        answers: list[Command] = []
+        match event:
+            case Started(consumers=consumers):
+                self._synchronize_until = self._now + self._settings.synchronize_timeout_s
+                for consumer in sorted(consumers):
+                    self.group.add(consumer, self._now, found=True)
+            case SpeedsMeasured(speeds=speeds):
+                # A partition that cannot be measured just now keeps its last known speed: it is never taken for idle.
+                self._speeds.update(speeds.bytes_per_s)
+                self._named_at.update(dict.fromkeys(speeds.bytes_per_s.keys() | speeds.unknown, self._now))
+                self._measured_at = speeds.measured_at
+            case ConsumerReported(report=report):
+                if self.group.receive(report, self._now) and report.state is ConsumerState.READY:
+                    self._failures = 0
+            case ConsumerGone(consumer=consumer):
+                member = self.group.remove(consumer)
+                if member and not member.condemned:
+                    self._lost(consumer)
+            case CreationFailed(consumer=consumer):
+                self.group.remove(consumer)
+                self._lost(consumer)
+            case Solved(plan=plan, solution=solution):
+                if self.state is State.REASSIGN and plan == self._plan:
+                    answers += self._decide(solution)
+            case SolveFailed(plan=plan):
+                if self.state is State.REASSIGN and plan == self._plan:
+                    self._failed()
+                    self._enter_sentinel()
+            case Ticked():
+                pass
+        return [*answers, *self._proceed()]
+
+    def _proceed(self) -> list[Command]:
+        commands = self._condemn_the_silent()
+        if self.state is State.SYNCHRONIZE and self._synchronized():
+            self._desired = self.group.assignment
+            self._named_at = {**dict.fromkeys(self._desired, self._now), **self._named_at}
+            self.state = State.SENTINEL
+        self._drop_the_vanished()
+        if self.state is State.MANAGE:
+            commands += self._manage()
+        if self.state is State.SENTINEL or (self.state is State.MANAGE and self._broken):
+            commands += self._watch()
+        return commands
+
+    # Synchronize
+
+    def _synchronized(self) -> bool:
+        silent = [member for member in self.group.values() if member.incarnation is None and not member.condemned]
+        return not silent and self._synchronize_until > -math.inf
+
+    def _condemn_the_silent(self) -> list[Command]:
+        """Ends the consumers that are taken for dead: silent, or not ready in time."""
+        settings, commands = self._settings, list[Command]()
+        for consumer in self.group:
+            member = self.group[consumer]
+            if member.condemned:
+                continue
+            if self.state is State.SYNCHRONIZE:
+                dead = member.incarnation is None and self._now > self._synchronize_until
+            elif member.state is ConsumerState.STARTING:
+                dead = self._now - member.since > settings.ready_timeout_s
+            else:
+                dead = self._now - member.heard_at > settings.heartbeat_timeout_s
+            if dead:
+                member.condemned = True
+                self._lost(consumer)
+                commands.append(DeleteConsumer(consumer))
+        return commands
+
+    def _lost(self, consumer: ConsumerId) -> None:
+        """A consumer ended, or could not begin, without being told to."""
+        self._failed()
+        self._broken |= consumer in self._desired.consumers
+
+    def _failed(self) -> None:
+        self._failures += 1
+        self._failed_at = self._now
+
+    # Sentinel
+
+    def _drop_the_vanished(self) -> None:
+        """Partitions that the monitor has not named for long, while it named others, are to be read by nobody."""
+        oldest = self._measured_at - self._settings.speeds_timeout_s
+        vanished = {partition for partition, named_at in self._named_at.items() if named_at < oldest}
+        for partition in vanished:
+            del self._named_at[partition]
+            self._speeds.pop(partition, None)
+        if self.state is State.SENTINEL and not vanished.isdisjoint(self._desired):
+            self.state = State.MANAGE
+        self._desired = Assignment({p: c for p, c in self._desired.items() if p not in vanished})
+
+    def _enter_sentinel(self) -> None:
+        self.state = State.SENTINEL
+        self._considered_at = self._now
+
+    def _watch(self) -> list[Command]:
+        settings = self._settings
+        if self._now - self._measured_at > settings.speeds_timeout_s:
+            return []
+        if self._now < max(self._failed_at + self._backoff_s, self._considered_at + settings.least_interval_s):
+            return []
+        why = triggers(self.group, self._desired, self._speeds, settings.consumer_capacity)
+        if not why and self._speeds and self._now >= self._considered_at + settings.interval_s:
+            why = (f"{settings.interval_s:g} s have passed since the last decision",)
+        return self._reassign(why) if why else []
+
+    @property
+    def _backoff_s(self) -> float:
+        """Grows with each failure, so that consumers which cannot start are not created over and over."""
+        return min(LONGEST_BACKOFF_S, 2.0**self._failures) if self._failures > 1 else 0.0
+
+    # Reassign
+
+    def _reassign(self, why: tuple[str, ...]) -> list[Command]:
+        self.state = State.REASSIGN
+        self._plan += 1
+        self._why = why
+        settings = self._settings
+        self._problem = Problem(
+            speeds=dict(self._speeds),
+            capacity=settings.consumer_capacity,
+            packing_capacity=settings.packing,
+            current=self.group.assignment,
+            migration_weight=settings.migration_weight,
+            max_consumers=settings.max_consumers,
+            time_limit_s=settings.time_limit_s,
+        )
+        return [Solve(self._plan, self._problem, settings.engine)]
+
+    def _decide(self, solution: Solution) -> list[Command]:
+        """Validates the answer against the present, then records it and carries it out, or lets it be."""
+        if self.group.assignment != self._problem.current:
+            return self._reassign(self._why)
+        record = decide(
+            number=self._plan,
+            epoch=self._epoch,
+            at=self._now,
+            triggers=self._why,
+            problem=self._problem,
+            solution=solution,
+            max_consumers=self._settings.max_consumers,
+        )
+        self._enter_sentinel()
+        if record.carried_out:
+            self.state = State.MANAGE
+            self._broken = False
+            self._desired = self._with_unmeasured(solution.assignment)
+        return [Publish(record)]
+
+    def _with_unmeasured(self, plan: Assignment) -> Assignment:
+        """The plan, and the partitions that have no speed yet where they are: what is not known is not moved."""
+        unmeasured = {p: c for p, c in self.group.assignment.items() if p in self._named_at and p not in plan}
+        return Assignment({**unmeasured, **plan})
+
+    # Manage
+
+    def _manage(self) -> list[Command]:
+        steps = next_steps(self._desired, self.group, self._now - self._settings.acknowledge_timeout_s)
+        if steps.done:
+            self._enter_sentinel()
+            return []
+        commands: list[Command] = []
+        for consumer in () if self._broken else steps.create:
+            self.group.add(consumer, self._now)
+            commands.append(CreateConsumer(consumer))
+        for action, consumers in ((Action.STOP, steps.stop), (Action.START, steps.start)):
+            for consumer, partitions in consumers.items():
+                commands.append(self._send(consumer, action, partitions))
+        for consumer in steps.delete:
+            self.group[consumer].condemned = True
+            commands.append(DeleteConsumer(consumer))
+        return commands
+
+    def _send(self, consumer: ConsumerId, action: Action, partitions: tuple[TopicPartition, ...]) -> Send:
+        self._sequence += 1
+        command = self.group.command(consumer, action, partitions, Order(self._epoch, self._sequence), self._plan)
+        self.group.sent(command, self._now)
+        return Send(command)

@@ -1,0 +1,181 @@
+"""The controller at work: receive, handle, perform."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
+import structlog
+from confluent_kafka import KafkaException
+
+from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
+from controller.events import (
+    ConsumerGone,
+    ConsumerReported,
+    CreationFailed,
+    Event,
+    Solved,
+    SolveFailed,
+    SpeedsMeasured,
+    Started,
+    Ticked,
+)
+from controller.fleet import ConsumerFleet, FleetError
+from controller.machine import Controller
+from controller.settings import ControllerSettings
+from domain.assignment import ConsumerId
+from domain.messages import ConsumerCommand, ConsumerReport, Decision, WriteSpeedReport
+from solver.problem import Problem
+from solver.solution import Solution
+
+log = structlog.get_logger()
+
+RECEIVE_TIMEOUT_S = 0.1
+
+
+class Link(Protocol):
+    """How the controller hears and speaks; see `controller.kafka.KafkaLink`."""
+
+    def begin(self) -> int: ...
+
+    def receive(self, timeout_s: float) -> list[ConsumerReport | WriteSpeedReport]: ...
+
+    def send(self, messages: list[ConsumerCommand | Decision]) -> None: ...
+
+
+class SteadyClock:
+    """Seconds since the epoch as they were when it was made, and from then on by the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+
+    def __call__(self) -> float:
+        return self._offset + time.monotonic()
+
+
+def run(
+    settings: ControllerSettings,
+    link: Link,
+    fleet: ConsumerFleet,
+    solve: Callable[[Problem, str], Solution],
+    stop: threading.Event,
+    clock: Callable[[], float] | None = None,
+) -> None:
+    """Controls the group until `stop` is set. The consumers go on: they are the next controller's.
+
+    Raises:
+        DeposedError: another controller of the group has begun.
+        KafkaException: the cluster did not answer at the beginning.
+    """
+    _Runner(settings, link, fleet, solve, clock or SteadyClock()).run(stop)
+
+
+class _Runner:
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        link: Link,
+        fleet: ConsumerFleet,
+        solve: Callable[[Problem, str], Solution],
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._link = link
+        self._fleet = fleet
+        self._solve = solve
+        self._clock = clock
+        self._known: frozenset[ConsumerId] = frozenset()
+        """The consumers that the machine believes to exist."""
+        self._answer: tuple[int, Future[Solution]] | None = None
+        self._unsent: list[ConsumerCommand | Decision] = []
+        self._noticed: list[Event] = []
+        """What came of commands at once."""
+
+    def run(self, stop: threading.Event) -> None:
+        epoch = self._link.begin()
+        machine = Controller(self._settings, epoch)
+        log.info("the controller begins", epoch=epoch)
+        state = machine.state
+        with ThreadPoolExecutor(1, thread_name_prefix="solver") as pool:
+            self._known = self._fleet.consumers()
+            events: list[Event] = [Started(self._clock(), self._known)]
+            while not stop.is_set():
+                for event in events:
+                    self._perform(machine.handle(event), pool)
+                self._send()
+                if machine.state is not state:
+                    state = machine.state
+                    log.info("state", state=state.value, consumers=len(machine.group))
+                events = self._receive()
+
+    def _receive(self) -> list[Event]:
+        """What has happened since; a tick at least."""
+        messages = self._link.receive(RECEIVE_TIMEOUT_S)
+        at = self._clock()
+        events: list[Event] = [
+            ConsumerReported(at, message) if isinstance(message, ConsumerReport) else SpeedsMeasured(at, message.speeds)
+            for message in messages
+        ]
+        exist = self._fleet.consumers()
+        events += [ConsumerGone(at, consumer) for consumer in sorted(self._known - exist)]
+        self._known = exist
+        if self._answer and self._answer[1].done():
+            events.append(self._answered(*self._answer))
+            self._answer = None
+        noticed, self._noticed = self._noticed, []
+        return [*noticed, *events, Ticked(at)]
+
+    def _answered(self, plan: int, answer: Future[Solution]) -> Event:
+        if (error := answer.exception()) is not None:
+            log.error("the solver failed", plan=plan, reason=str(error))
+            return SolveFailed(self._clock(), plan, str(error))
+        return Solved(self._clock(), plan, answer.result())
+
+    def _perform(self, commands: list[Command], pool: ThreadPoolExecutor) -> None:
+        for command in commands:
+            match command:
+                case CreateConsumer(consumer=consumer):
+                    self._create(consumer)
+                case DeleteConsumer(consumer=consumer):
+                    log.info("a consumer is ended", consumer=consumer)
+                    self._fleet.delete(consumer)
+                case Send(command=message):
+                    log.info(
+                        "command",
+                        consumer=message.consumer,
+                        action=message.action.value,
+                        partitions=[str(partition.key) for partition in message.partitions],
+                        plan=message.plan,
+                    )
+                    self._unsent.append(message)
+                case Publish(decision=decision):
+                    log.info(
+                        "decision",
+                        number=decision.number,
+                        carried_out=decision.carried_out,
+                        reason=decision.reason,
+                        triggers=decision.triggers,
+                    )
+                    self._unsent.append(decision)
+                case Solve(plan=plan, problem=problem, engine=engine):
+                    self._answer = (plan, pool.submit(self._solve, problem, engine))
+
+    def _create(self, consumer: ConsumerId) -> None:
+        log.info("a consumer is created", consumer=consumer)
+        try:
+            self._fleet.create(consumer)
+        except FleetError as error:
+            log.error("a consumer could not be created", consumer=consumer, reason=str(error))
+            self._noticed.append(CreationFailed(self._clock(), consumer, str(error)))
+        else:
+            self._known |= {consumer}
+
+    def _send(self) -> None:
+        """Sends what is due. What could not be sent is tried again: commands may arrive twice."""
+        try:
+            self._link.send(self._unsent)
+        except KafkaException as error:
+            log.warning("nothing can be sent just now", reason=str(error), waiting=len(self._unsent))
+        else:
+            self._unsent.clear()

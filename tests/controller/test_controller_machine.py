@@ -1,0 +1,163 @@
+"""What the controller decides, event by event."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from controller.machine import State
+from controller.settings import ControllerSettings
+from domain.partitions import TopicPartition
+from tests.controller.world import World
+
+SETTINGS = ControllerSettings(
+    consumer_capacity=100.0, packing_capacity=80.0, interval_s=20.0, heartbeat_timeout_s=15.0, engine="mbfp"
+)
+
+
+def partitions(count: int, speed: float) -> dict[TopicPartition, float]:
+    return {TopicPartition("orders", number): speed for number in range(count)}
+
+
+def a_world(speeds: dict[TopicPartition, float], settings: ControllerSettings = SETTINGS) -> World:
+    world = World(settings, seed=1)
+    world.speeds = speeds
+    return world
+
+
+def loads(world: World) -> list[float]:
+    return sorted(sum(world.speeds[p] for p in consumer.held) for consumer in world.consumers.values())
+
+
+def partitions_read(world: World) -> int:
+    return sum(len(consumer.held) for consumer in world.consumers.values())
+
+
+def run(world: World, seconds: float, *, monitor: bool = True) -> None:
+    for _ in range(int(seconds / 0.5)):
+        world.step(monitor=monitor)
+
+
+def consumer_numbers(world: World) -> Iterable[int]:
+    return sorted(world.consumers)
+
+
+def test_every_partition_gets_a_consumer_within_the_packing_capacity() -> None:
+    world = a_world(partitions(6, 25.0))
+    run(world, 10)
+    assert loads(world) == [75.0, 75.0]
+    assert world.controller.state is State.SENTINEL
+
+
+def test_an_idle_topic_has_one_consumer() -> None:
+    world = a_world(partitions(5, 0.0))
+    run(world, 10)
+    assert consumer_numbers(world) == [1]
+
+
+def test_a_consumer_above_its_capacity_is_relieved_before_the_interval_is_over() -> None:
+    world = a_world(partitions(4, 20.0))
+    run(world, 10)
+    assert loads(world) == [80.0]
+    world.speeds = partitions(4, 30.0)
+    run(world, 10)
+    assert len(loads(world)) == 2
+    assert max(loads(world)) <= 80.0
+    assert "above its capacity" in world.decisions[-1].triggers[0]
+
+
+def test_a_load_between_packing_and_consumer_capacity_moves_nothing() -> None:
+    world = a_world(partitions(4, 20.0))
+    run(world, 10)
+    world.speeds = partitions(4, 24.0)
+    run(world, 60)
+    assert loads(world) == [96.0]
+    assert not world.decisions[-1].carried_out
+
+
+def test_consumers_that_are_not_needed_any_more_are_ended() -> None:
+    world = a_world(partitions(8, 30.0))
+    run(world, 10)
+    assert len(world.consumers) == 4
+    world.speeds = partitions(8, 5.0)
+    run(world, 40)
+    assert loads(world) == [40.0]
+    assert world.most_readers == 1
+
+
+def test_the_partitions_of_a_consumer_that_died_go_to_others() -> None:
+    world = a_world(partitions(6, 25.0))
+    run(world, 10)
+    world.kill(1)
+    run(world, 20)
+    world.settle(10)
+
+
+def test_a_silent_consumer_is_ended_before_its_partitions_are_given_away() -> None:
+    world = a_world(partitions(2, 10.0))
+    run(world, 10)
+    (silent,) = world.consumers.values()
+    silent.silent = True
+    run(world, SETTINGS.heartbeat_timeout_s - 1)
+    assert list(world.consumers.values()) == [silent]
+    run(world, 30)
+    assert silent not in world.consumers.values()
+    assert partitions_read(world) == 2
+    assert world.most_readers == 1
+
+
+def test_without_fresh_speeds_nothing_is_decided() -> None:
+    world = a_world(partitions(2, 10.0))
+    run(world, 10)
+    run(world, SETTINGS.speeds_timeout_s + 1, monitor=False)
+    made = len(world.decisions)
+    run(world, 5 * SETTINGS.interval_s, monitor=False)
+    assert len(world.decisions) == made
+
+
+def test_a_partition_that_cannot_be_measured_keeps_its_last_speed_and_its_consumer() -> None:
+    world = a_world(partitions(6, 25.0))
+    run(world, 10)
+    before = {number: set(consumer.held) for number, consumer in world.consumers.items()}
+    world.unknown = frozenset(partitions(3, 0.0))
+    world.speeds = {p: s for p, s in partitions(6, 25.0).items() if p not in world.unknown}
+    run(world, 60)
+    assert {number: set(consumer.held) for number, consumer in world.consumers.items()} == before
+
+
+def test_a_partition_that_the_monitor_stops_naming_is_stopped_after_a_while() -> None:
+    world = a_world(partitions(6, 10.0))
+    run(world, 10)
+    world.speeds = partitions(3, 10.0)
+    run(world, SETTINGS.speeds_timeout_s - 1)
+    assert partitions_read(world) == 6
+    run(world, 10)
+    assert partitions_read(world) == 3
+
+
+def test_the_next_controller_takes_over_what_consumers_report_and_moves_nothing() -> None:
+    world = a_world(partitions(6, 25.0))
+    run(world, 10)
+    before = {number: set(consumer.held) for number, consumer in world.consumers.items()}
+    world.begin_controller()
+    run(world, 30)
+    assert {number: set(consumer.held) for number, consumer in world.consumers.items()} == before
+    assert world.controller.state is State.SENTINEL
+
+
+def test_a_plan_beyond_the_most_consumers_is_told_apart() -> None:
+    world = a_world(partitions(6, 70.0), SETTINGS.model_copy(update={"max_consumers": 3}))
+    run(world, 30)
+    assert len(world.consumers) <= 3
+
+
+@pytest.mark.parametrize("interrupted_after", range(0, 40, 3))
+def test_a_plan_is_completed_from_wherever_the_controller_was_interrupted(interrupted_after: int) -> None:
+    world = a_world(partitions(8, 30.0))
+    run(world, 10)
+    world.speeds = {p: 5.0 if p.partition < 5 else 60.0 for p in partitions(8, 0.0)}
+    run(world, SETTINGS.least_interval_s)
+    for _ in range(interrupted_after):
+        world.step(0.1)
+    world.begin_controller()
+    world.settle()
+    assert world.most_readers == 1
