@@ -40,8 +40,9 @@ class Member:
     """What it reads by its newest report."""
     pending: dict[TopicPartition, Pending] = field(default_factory=dict)
     """The newest command sent for a partition, until it is acknowledged."""
-    found: bool = False
-    """It existed before this controller began: until it reports, it may be reading anything."""
+    barrier: Order | None = None
+    """Of a consumer that existed before this controller began: until it has carried this command out, one of the
+    controller before may still reach it, so it may be reading anything."""
     condemned: bool = False
     """It is being ended: nothing is given to it any more."""
 
@@ -55,7 +56,7 @@ class Member:
         return self.held | self.pending.keys()
 
     def may_read(self, partition: TopicPartition) -> bool:
-        return partition in self.known_to_read or (self.found and self.incarnation is None)
+        return self.barrier is not None or partition in self.known_to_read
 
 
 class Group(Mapping[ConsumerId, Member]):
@@ -75,9 +76,9 @@ class Group(Mapping[ConsumerId, Member]):
     def __len__(self) -> int:
         return len(self._members)
 
-    def add(self, consumer: ConsumerId, at: float, *, found: bool = False) -> None:
-        """A consumer was created, or found to exist."""
-        self._members[consumer] = Member(consumer, since=at, heard_at=at, found=found)
+    def add(self, consumer: ConsumerId, at: float, barrier: Order | None = None) -> None:
+        """A consumer was created; or found to exist, and then `barrier` is the first command that it gets."""
+        self._members[consumer] = Member(consumer, since=at, heard_at=at, barrier=barrier)
 
     def remove(self, consumer: ConsumerId) -> Member | None:
         """Its process has ended: it reads nothing any more."""
@@ -104,6 +105,8 @@ class Group(Mapping[ConsumerId, Member]):
         member.report_sequence = report.sequence
         member.heard_at = at
         member.state, member.reason = report.state, report.reason
+        if member.barrier and report.applied >= member.barrier:
+            member.barrier = None
         member.held = frozenset(partition.key for partition in report.partitions)
         member.pending = {
             partition: pending for partition, pending in member.pending.items() if pending.order > report.applied

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Position
 
 from domain import topics
@@ -84,9 +84,9 @@ class KafkaLink:
         epoch = 1 + max((self._epoch_of(value) for value in self._history()), default=0)
         claim = ControllerClaim(epoch=epoch, incarnation=uuid.uuid4().hex, sent_at=time.time())
         self._send([(self._names.metadata, topics.CONTROLLER_PARTITION, claim)])
-        end = [Position(self._names.metadata, topics.CONTROLLER_PARTITION, OFFSET_END)]
-        # The newest speeds are read again: they are an input, not a command.
-        self._consumer.assign([*end, self._last_record(self._names.write_speed)])
+        # Reports from before may be of processes that are gone; the newest speeds hold as long as they are fresh.
+        reports = self._near_end(self._names.metadata, records=0)
+        self._consumer.assign([reports, self._near_end(self._names.write_speed, records=1)])
         return epoch
 
     def receive(self, timeout_s: float) -> list[ConsumerReport | WriteSpeedReport]:
@@ -171,6 +171,7 @@ class KafkaLink:
             return 0
         return message.epoch if isinstance(message, ControllerClaim) else message.applied_epoch
 
-    def _last_record(self, topic: str) -> Position:
+    def _near_end(self, topic: str, records: int) -> Position:
+        """The position so many records before the end of the topic's partition 0."""
         low, high = self._consumer.get_watermark_offsets(Position(topic, 0), BEGIN_TIMEOUT_S)
-        return Position(topic, 0, max(low, high - 1))
+        return Position(topic, 0, max(low, high - records))

@@ -1,6 +1,6 @@
 """The controller's state machine: events in, commands out. It has no clock, no client and no log of its own.
 
-Synchronize --all found consumers reported--> Sentinel --a trigger--> Reassign --a plan--> Manage --done--> Sentinel
+Synchronize --all found consumers obey--> Sentinel --a trigger--> Reassign --a plan--> Manage --done--> Sentinel
                                                  ^_______________________/ nothing better      |
                                                               Reassign <--a consumer is lost---/
 """
@@ -21,7 +21,7 @@ from controller.events import (
     Started,
     Ticked,
 )
-from controller.group import Group
+from controller.group import Group, Member
 from controller.handover import next_steps
 from controller.plan import decide
 from controller.settings import ControllerSettings
@@ -33,11 +33,12 @@ from solver.problem import Problem
 from solver.solution import Solution
 
 LONGEST_BACKOFF_S = 60.0
+SYNCHRONIZE_RESEND_S = 1.0
 
 
 class State(StrEnum):
     SYNCHRONIZE = "synchronize"
-    """Learning what the consumers that exist are doing."""
+    """Learning what the consumers that exist are doing, and having them obey this controller alone."""
     SENTINEL = "sentinel"
     """Watching for a reason to change the assignment."""
     REASSIGN = "reassign"
@@ -58,6 +59,8 @@ class Controller:
         self._plan = 0
         self._now = -math.inf
         self._synchronize_until = -math.inf
+        self._barriers_sent: dict[str, float] = {}
+        """When each process was last sent its barrier."""
         self._speeds: dict[TopicPartition, float] = {}
         """The newest known write speed of each partition of interest."""
         self._named_at: dict[TopicPartition, float] = {}
@@ -86,7 +89,7 @@ class Controller:
             case Started(consumers=consumers):
                 self._synchronize_until = self._now + self._settings.synchronize_timeout_s
                 for consumer in sorted(consumers):
-                    self.group.add(consumer, self._now, found=True)
+                    self.group.add(consumer, self._now, barrier=self._next_order())
             case SpeedsMeasured(speeds=speeds):
                 # A partition that cannot be measured just now keeps its last known speed: it is never taken for idle.
                 self._speeds.update(speeds.bytes_per_s)
@@ -115,7 +118,9 @@ class Controller:
 
     def _proceed(self) -> list[Command]:
         commands = self._condemn_the_silent()
-        if self.state is State.SYNCHRONIZE and self._synchronized():
+        if self.state is State.SYNCHRONIZE:
+            commands += self._synchronize()
+        if self.state is State.SYNCHRONIZE and self._synchronized:
             self._desired = self.group.assignment
             self._named_at = {**dict.fromkeys(self._desired, self._now), **self._named_at}
             self.state = State.SENTINEL
@@ -128,9 +133,23 @@ class Controller:
 
     # Synchronize
 
+    def _synchronize(self) -> list[Command]:
+        """Has every consumer that exists obey this controller: what the one before sent and comes late is then void."""
+        due = self._now - SYNCHRONIZE_RESEND_S
+        commands: list[Command] = []
+        for member in self._unsynchronized:
+            if member.incarnation is not None and self._barriers_sent.get(member.incarnation, -math.inf) <= due:
+                self._barriers_sent[member.incarnation] = self._now
+                commands.append(self._send(member.consumer, Action.STOP, (), member.barrier))
+        return commands
+
+    @property
+    def _unsynchronized(self) -> list[Member]:
+        return [member for member in self.group.values() if member.barrier is not None and not member.condemned]
+
+    @property
     def _synchronized(self) -> bool:
-        silent = [member for member in self.group.values() if member.incarnation is None and not member.condemned]
-        return not silent and self._synchronize_until > -math.inf
+        return self._synchronize_until > -math.inf and not self._unsynchronized
 
     def _condemn_the_silent(self) -> list[Command]:
         """Ends the consumers that are taken for dead: silent, or not ready in time."""
@@ -140,7 +159,7 @@ class Controller:
             if member.condemned:
                 continue
             if self.state is State.SYNCHRONIZE:
-                dead = member.incarnation is None and self._now > self._synchronize_until
+                dead = member.barrier is not None and self._now > self._synchronize_until
             elif member.state is ConsumerState.STARTING:
                 dead = self._now - member.since > settings.ready_timeout_s
             else:
@@ -255,8 +274,17 @@ class Controller:
             commands.append(DeleteConsumer(consumer))
         return commands
 
-    def _send(self, consumer: ConsumerId, action: Action, partitions: tuple[TopicPartition, ...]) -> Send:
-        self._sequence += 1
-        command = self.group.command(consumer, action, partitions, Order(self._epoch, self._sequence), self._plan)
+    def _send(
+        self,
+        consumer: ConsumerId,
+        action: Action,
+        partitions: tuple[TopicPartition, ...],
+        order: Order | None = None,
+    ) -> Send:
+        command = self.group.command(consumer, action, partitions, order or self._next_order(), self._plan)
         self.group.sent(command, self._now)
         return Send(command)
+
+    def _next_order(self) -> Order:
+        self._sequence += 1
+        return Order(self._epoch, self._sequence)

@@ -1,0 +1,110 @@
+"""The settings file: one section for each component, checked as a whole before anything starts."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from cli.errors import UsageError
+from consumer.settings import ConsumerSettings
+from controller.kafka import TopicNames
+from controller.settings import ControllerSettings
+from domain import topics
+from monitor.settings import MonitorSettings
+
+TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class KafkaSettings(Section):
+    """Where the cluster is, and which group reads."""
+
+    bootstrap_servers: Annotated[str, Field(min_length=1)]
+    """Brokers to begin with: `host:port`, several with commas."""
+    group: Annotated[str, Field(min_length=1, max_length=200)] = "kcga"
+    """The consumer group under which offsets are committed."""
+    client: Mapping[str, str] = {}
+    """Further settings of all Kafka clients by librdkafka's names, such as `security.protocol`."""
+
+
+class TopicSettings(Section):
+    """The topics that kcga's components talk through."""
+
+    write_speed: TopicName = topics.WRITE_SPEED
+    metadata: TopicName = topics.METADATA
+    decisions: TopicName = topics.DECISIONS
+
+    @property
+    def names(self) -> TopicNames:
+        return TopicNames(write_speed=self.write_speed, metadata=self.metadata, decisions=self.decisions)
+
+
+class LocalSettings(Section):
+    """Consumers as processes of this machine."""
+
+    folder: Path = Path("kcga-consumers")
+    """Where their logs and the files that name their processes are."""
+    grace_s: Annotated[float, Field(gt=0)] = 20.0
+    """How long a consumer that is asked to leave may take before it is killed."""
+
+
+class Settings(BaseSettings):
+    """All settings. The environment goes before the file: `KCGA_KAFKA__GROUP` is `group` in `[kafka]`."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix="KCGA_",
+        env_nested_delimiter="__",
+        nested_model_default_partial_update=True,
+    )
+
+    kafka: KafkaSettings
+    topics: TopicSettings = TopicSettings()
+    monitor: MonitorSettings
+    controller: ControllerSettings = ControllerSettings()
+    consumer: ConsumerSettings
+    local: LocalSettings = LocalSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return env_settings, init_settings
+
+
+def load(file: Path) -> Settings:
+    """The settings in a TOML file.
+
+    Raises:
+        UsageError: the file cannot be read, or a setting is missing, unknown or out of range; names all of them.
+    """
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"the settings file {file} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the settings file {file} is no valid TOML: {error}") from error
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        faults = "\n".join(f"  {_describe(fault)}" for fault in error.errors(include_url=False))
+        raise UsageError(f"the settings in {file} are wrong:\n{faults}") from error
+
+
+def _describe(fault: Mapping[str, Any]) -> str:
+    where = ".".join(str(part) for part in fault["loc"])
+    what = str(fault["msg"]).removeprefix("Value error, ")
+    given = "" if fault["type"] == "missing" or isinstance(fault["input"], dict) else f" (it is {fault['input']!r})"
+    return f"{where}: {what[0].lower()}{what[1:]}{given}"

@@ -1,0 +1,104 @@
+"""The controller's link on a real broker."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from cli.embedded.broker import Broker
+from cli.topics import ensure_topics
+from controller.kafka import DeposedError, KafkaLink, TopicNames
+from domain.messages import (
+    Action,
+    ConsumerCommand,
+    ConsumerReport,
+    ConsumerState,
+    WriteSpeedReport,
+)
+from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
+
+Received = list[ConsumerReport | WriteSpeedReport]
+
+
+@pytest.fixture
+def names(broker: Broker, unique_name: str) -> TopicNames:
+    names = TopicNames(f"{unique_name}.speed", f"{unique_name}.metadata", f"{unique_name}.decisions")
+    ensure_topics(broker.bootstrap_servers, {}, names, max_consumers=3)
+    return names
+
+
+@pytest.fixture
+def link(broker: Broker, names: TopicNames, unique_name: str) -> Iterator[Callable[[], KafkaLink]]:
+    made: list[KafkaLink] = []
+
+    def make() -> KafkaLink:
+        made.append(KafkaLink(broker.bootstrap_servers, unique_name, {}, names))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def send(broker: Broker, topic: str, *values: bytes) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    producer.flush()
+
+
+def a_report(sequence: int = 1, **fields: object) -> ConsumerReport:
+    values = {"consumer": 1, "incarnation": "a", "sequence": sequence, "sent_at": 1.0, "state": ConsumerState.READY}
+    return ConsumerReport.model_validate(values | fields)
+
+
+def a_command(sequence: int, epoch: int = 1) -> ConsumerCommand:
+    return ConsumerCommand(
+        consumer=2, incarnation="a", epoch=epoch, plan=1, sequence=sequence, action=Action.STOP, partitions=()
+    )
+
+
+def receive(link: KafkaLink, count: int) -> Received:
+    received: Received = []
+    deadline = time.monotonic() + 30
+    while len(received) < count and time.monotonic() < deadline:
+        received += link.receive(0.2)
+    return received
+
+
+def test_each_controller_has_a_higher_epoch_than_all_before(link: Callable[[], KafkaLink]) -> None:
+    assert [link().begin() for _ in range(3)] == [1, 2, 3]
+
+
+def test_an_epoch_is_higher_than_any_that_a_consumer_obeyed(
+    broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]
+) -> None:
+    send(broker, names.metadata, a_report(applied_epoch=41, applied_sequence=7).encode(), b"nonsense")
+    assert link().begin() == 42
+
+
+def test_a_deposed_controller_can_send_nothing(link: Callable[[], KafkaLink]) -> None:
+    old, new = link(), link()
+    old.begin()
+    old.send([a_command(1)])
+    new.begin()
+    with pytest.raises(DeposedError):
+        old.send([a_command(2)])
+    new.send([a_command(1, epoch=2)])
+
+
+def test_reports_and_speeds_arrive_and_what_is_no_message_is_dropped(
+    broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]
+) -> None:
+    controller = link()
+    send(broker, names.metadata, a_report(sequence=1).encode())
+    speeds = WriteSpeeds(5.0, {TopicPartition("orders", 0): 7.0})
+    send(broker, names.write_speed, WriteSpeedReport.of(speeds).encode())
+    controller.begin()
+    send(broker, names.metadata, b"{", b"", a_report(sequence=2).encode())
+    received = receive(controller, 2)
+    assert [message.speeds for message in received if isinstance(message, WriteSpeedReport)] == [speeds]
+    # The report from before the controller began may be of a process that is long gone.
+    assert [message.sequence for message in received if isinstance(message, ConsumerReport)] == [2]

@@ -1,0 +1,92 @@
+"""Consumers as real processes."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from controller.fleet import FleetError
+from controller.local_processes import LocalProcesses
+
+SLEEPS = "import time; time.sleep(600)"
+IGNORES_SIGTERM = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+)
+ENDS = "import sys; sys.exit(3)"
+
+
+def running(program: str) -> Callable[[int], list[str]]:
+    return lambda consumer: [sys.executable, "-c", program, str(consumer)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "consumers"
+    yield folder
+    LocalProcesses(folder, running(SLEEPS), grace_s=0).close()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.02)
+
+
+def test_a_consumer_exists_from_its_creation_until_its_process_has_ended(folder: Path) -> None:
+    fleet = LocalProcesses(folder, running(SLEEPS))
+    fleet.create(1)
+    fleet.create(4)
+    assert fleet.consumers() == {1, 4}
+    fleet.delete(1)
+    wait_until(lambda: fleet.consumers() == {4})
+
+
+def test_a_consumer_that_ends_by_itself_is_noticed(folder: Path) -> None:
+    fleet = LocalProcesses(folder, running(ENDS))
+    fleet.create(1)
+    wait_until(lambda: not fleet.consumers())
+
+
+def test_a_consumer_that_does_not_leave_is_killed_after_the_grace_time(folder: Path) -> None:
+    fleet = LocalProcesses(folder, running(IGNORES_SIGTERM), grace_s=0.2)
+    fleet.create(1)
+    wait_until(lambda: "up" in (folder / "consumer-1.log").read_text())
+    fleet.delete(1)
+    wait_until(lambda: not fleet.consumers())
+
+
+def test_the_consumers_of_the_controller_before_are_found(folder: Path) -> None:
+    before = LocalProcesses(folder, running(SLEEPS))
+    before.create(2)
+    after = LocalProcesses(folder, running(SLEEPS))
+    assert after.consumers() == {2}
+    after.close()
+    assert not after.consumers()
+    assert not before.consumers()
+
+
+def test_a_process_that_only_has_the_number_of_a_consumer_is_left_alone(folder: Path) -> None:
+    folder.mkdir()
+    own = psutil.Process()
+    (folder / "consumer-1.json").write_text(f'{{"pid": {own.pid}, "create_time": {own.create_time() - 100}}}')
+    (folder / "consumer-2.json").write_text("no json")
+    (folder / "consumer-x.json").write_text("{}")
+    assert not LocalProcesses(folder, running(SLEEPS)).consumers()
+
+
+def test_a_consumer_is_created_once_only(folder: Path) -> None:
+    fleet = LocalProcesses(folder, running(SLEEPS))
+    fleet.create(1)
+    with pytest.raises(FleetError, match="exists already"):
+        fleet.create(1)
+
+
+def test_a_program_that_does_not_exist_is_an_error_that_says_so(folder: Path) -> None:
+    fleet = LocalProcesses(folder, lambda _: ["/does/not/exist"])
+    with pytest.raises(FleetError, match="/does/not/exist"):
+        fleet.create(1)
+    assert not fleet.consumers()
