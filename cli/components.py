@@ -1,34 +1,14 @@
 """Runs one component in this process until it is asked to end: what `kcga monitor|controller|consumer` do."""
 
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from confluent_kafka import KafkaException
 
 from cli.errors import KcgaError
+from cli.interrupts import stop_on_signals
 from cli.settings import Settings, load
 from cli.topics import ensure_topics
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT (Ctrl-C) set."""
-    stop = threading.Event()
-
-    def ask(_signal: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    previous = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def run_monitor(file: Path) -> None:
@@ -70,19 +50,22 @@ def run_controller(file: Path) -> None:
 
 
 def run_consumer(number: int, file: Path) -> None:
-    from consumer.runner import run
+    from consumer.runner import ConsumerError, run
 
     settings = load(file)
-    with stop_on_signals() as stop:
-        run(
-            consumer=number,
-            group=settings.kafka.group,
-            bootstrap_servers=settings.kafka.bootstrap_servers,
-            client_config=dict(settings.kafka.client),
-            settings=settings.consumer,
-            metadata_topic=settings.topics.metadata,
-            stop=stop,
-        )
+    try:
+        with stop_on_signals() as stop:
+            run(
+                consumer=number,
+                group=settings.kafka.group,
+                bootstrap_servers=settings.kafka.bootstrap_servers,
+                client_config=settings.kafka.client,
+                settings=settings.consumer,
+                metadata_topic=settings.topics.metadata,
+                stop=stop,
+            )
+    except ConsumerError as error:
+        raise KcgaError(f"consumer {number} ends: {error}") from error
 
 
 def command(*arguments: str) -> list[str]:

@@ -1,10 +1,12 @@
 """The command line: one function for each command; what they do is in the modules that they import."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from cli import logs
 from cli.errors import KcgaError
@@ -17,7 +19,50 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+
+class OutputFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
 SettingsFile = Annotated[Path, typer.Option("--settings", "-s", help="The settings file (TOML).")]
+
+
+@app.command()
+def up(
+    seconds: Annotated[
+        float | None, typer.Option("--for", min=1, help="End by itself after so many seconds of load.")
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="Use these Kafka brokers (host:port) in place of one that is started.")
+    ] = None,
+    kafka_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port of the Kafka broker that is started.")
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Put logs, lake and settings into this folder and leave them there.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the records that are produced.")] = 0,
+    output: Annotated[OutputFormat, typer.Option(help="How the closing summary is printed.")] = OutputFormat.TEXT,
+) -> None:
+    """Start everything on this machine, under a load that rises and falls, and prove that nothing was lost."""
+    from cli.interrupts import Interrupts
+    from cli.up import UpOptions, up
+    from cli.watch.summary_table import SummaryTable
+
+    logs.configure("up")
+    console = Console(stderr=True)
+    interrupts = Interrupts()
+    with interrupts.handled():
+        try:
+            summary = up(UpOptions(seconds, bootstrap_servers, kafka_port, keep, seed), console, interrupts)
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+    console.print(SummaryTable(summary))
+    if output is OutputFormat.JSON:
+        print(summary.model_dump_json())  # noqa: T201
+    if not summary.ok:
+        raise typer.Exit(1)
 
 
 @app.command()

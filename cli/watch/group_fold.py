@@ -1,0 +1,221 @@
+"""Folds the messages on kcga's topics into a view of the group.
+
+Pure: time is what the messages say. Messages may come late, twice or in any order: of each source the newest counts
+(a consumer's by its sequence, the monitor's by its time, decisions by epoch and number), and sums count each once.
+"""
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cli.watch.decision_log import DecisionLog
+from cli.watch.group_view import ConsumerView, GroupView, HeldPartition, LagReport, Sample, Transit
+from domain.assignment import ConsumerId
+from domain.messages import ConsumerReport, ConsumerState, ControllerClaim, Decision, WriteSpeedReport
+from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
+
+GroupMessage = WriteSpeedReport | ConsumerReport | ControllerClaim | Decision | LagReport
+
+SAMPLES = 3600
+"""How many samples of a figure that changes every second are kept."""
+
+
+@dataclass(slots=True)
+class _Process:
+    """One incarnation of a consumer."""
+
+    newest: ConsumerReport
+    began: float
+    """When the first of its reports was sent."""
+    cycles: set[int] = field(default_factory=set)
+    """The sequences of the reports whose cycle has been counted."""
+
+
+class GroupFold:
+    """Takes messages in and gives the view of all of them.
+
+    Args:
+        since: messages from before, in seconds since the epoch, are left aside; None to take all.
+        silent_after_s: a consumer that has not been heard of for longer is taken for dead.
+    """
+
+    def __init__(self, since: float | None = None, silent_after_s: float = 15.0) -> None:
+        self._since = since
+        self._silent_after_s = silent_after_s
+        self._began = math.inf if since is None else since
+        self._now = since or 0.0
+        self._epoch: int | None = None
+        self._processes: dict[ConsumerId, dict[str, _Process]] = {}
+        self._decisions = DecisionLog()
+        self._speeds: WriteSpeeds | None = None
+        self._lag: LagReport | None = None
+        self._highest_lag: int | None = None
+        self._bytes = 0
+        self._records = 0
+        self._invalid = 0
+        self._consumers_over_time: list[Sample] = []
+        self._speed_over_time: deque[Sample] = deque(maxlen=SAMPLES)
+        self._lag_over_time: deque[Sample] = deque(maxlen=SAMPLES)
+
+    def receive(self, message: GroupMessage) -> bool:
+        """Takes a message in; False where it is from before the time that is of interest."""
+        at = _time_of(message)
+        if self._since is not None and at < self._since:
+            return False
+        self._began = min(self._began, at)
+        self._now = max(self._now, at)
+        match message:
+            case WriteSpeedReport():
+                self._measured(message)
+            case ConsumerReport():
+                self._reported(message)
+            case ControllerClaim():
+                self._led_by(message.epoch)
+            case Decision():
+                self._led_by(message.epoch)
+                self._decisions.add(message)
+            case LagReport():
+                self._lagged(message)
+        self._count_consumers()
+        return True
+
+    def reject(self) -> None:
+        """Counts a message that could not be understood."""
+        self._invalid += 1
+
+    def _measured(self, report: WriteSpeedReport) -> None:
+        if self._speeds is None or report.measured_at > self._speeds.measured_at:
+            self._speeds = report.speeds
+            self._speed_over_time.append(Sample(report.measured_at, self._speeds.total))
+
+    def _lagged(self, report: LagReport) -> None:
+        if self._lag is None or report.at > self._lag.at:
+            self._lag = report
+            if report.total is not None:
+                self._lag_over_time.append(Sample(report.at, report.total))
+        if report.total is not None:
+            self._highest_lag = max(report.total, self._highest_lag or 0)
+
+    def _led_by(self, epoch: int) -> None:
+        self._epoch = epoch if self._epoch is None else max(epoch, self._epoch)
+
+    def _reported(self, report: ConsumerReport) -> None:
+        processes = self._processes.setdefault(report.consumer, {})
+        process = processes.setdefault(report.incarnation, _Process(report, report.sent_at))
+        process.began = min(process.began, report.sent_at)
+        if report.sequence > process.newest.sequence:
+            process.newest = report
+        if report.cycle is not None and report.sequence not in process.cycles:
+            process.cycles.add(report.sequence)
+            self._bytes += report.cycle.bytes
+            self._records += report.cycle.records
+
+    def _count_consumers(self) -> None:
+        if not self._consumers_over_time:
+            self._consumers_over_time.append(Sample(self._began, 0))
+        alive = sum(not self._is_silent(report) for report in self._present())
+        if alive != self._consumers_over_time[-1].value:
+            self._consumers_over_time.append(Sample(self._now, alive))
+
+    def _present(self) -> list[ConsumerReport]:
+        """The newest report of each consumer's newest process, in ascending order, without those that have left.
+
+        A process that has fallen silent is gone as soon as the plan gives it nothing any more.
+        """
+        planned = {planned.consumer for planned in self._decisions.plan.values()}
+        newest = [
+            max(self._processes[consumer].values(), key=lambda process: (process.began, process.newest.incarnation))
+            for consumer in sorted(self._processes)
+        ]
+        return [
+            process.newest
+            for process in newest
+            if process.newest.state is not ConsumerState.LEAVING
+            and (process.newest.consumer in planned or not self._is_silent(process.newest))
+        ]
+
+    def _is_silent(self, report: ConsumerReport) -> bool:
+        return self._now - report.sent_at > self._silent_after_s
+
+    def view(self) -> GroupView:
+        """What all messages so far amount to."""
+        speeds: Mapping[TopicPartition, float] = self._speeds.bytes_per_s if self._speeds else {}
+        unmeasured = self._speeds.unknown if self._speeds else frozenset()
+        consumers = tuple(
+            ConsumerView(
+                consumer=report.consumer,
+                state=report.state,
+                reason=report.reason,
+                partitions=tuple(
+                    HeldPartition(partition, speeds.get(partition))
+                    for partition in sorted({reference.key for reference in report.partitions})
+                ),
+                silent=self._is_silent(report),
+            )
+            for report in self._present()
+        )
+        return GroupView(
+            began=min(self._began, self._now),
+            now=self._now,
+            controller_epoch=self._epoch,
+            consumers=consumers,
+            transits=self._transits(consumers, speeds, unmeasured),
+            speeds=speeds,
+            unmeasured=unmeasured,
+            total_speed=self._speeds.total if self._speeds else None,
+            lag=self._lag.total if self._lag else None,
+            highest_lag=self._highest_lag,
+            decisions=self._decisions.records,
+            totals=self._decisions.totals,
+            bytes_written=self._bytes,
+            records_written=self._records,
+            invalid_messages=self._invalid,
+            consumers_over_time=tuple(self._consumers_over_time),
+            speed_over_time=tuple(self._speed_over_time),
+            lag_over_time=tuple(self._lag_over_time),
+        )
+
+    def _transits(
+        self,
+        consumers: tuple[ConsumerView, ...],
+        speeds: Mapping[TopicPartition, float],
+        unmeasured: frozenset[TopicPartition],
+    ) -> tuple[Transit, ...]:
+        """The partitions of interest that are not read by whom the newest plan names, or by nobody."""
+        plan = self._decisions.plan
+        readers: dict[TopicPartition, set[ConsumerId]] = {}
+        for consumer in consumers:
+            if not consumer.silent:
+                for held in consumer.partitions:
+                    readers.setdefault(held.partition, set()).add(consumer.consumer)
+        transits = []
+        for partition in sorted(speeds.keys() | unmeasured if self._speeds else plan.keys()):
+            planned = plan.get(partition)
+            read_by = readers.get(partition, set())
+            target = planned.consumer if planned else None
+            if read_by and (target is None or read_by == {target}):
+                continue
+            transits.append(
+                Transit(
+                    partition=partition,
+                    speed=speeds.get(partition),
+                    reader=min(read_by - {target}, default=None),
+                    source=planned.previous if planned else None,
+                    target=target,
+                )
+            )
+        return tuple(transits)
+
+
+def _time_of(message: GroupMessage) -> float:
+    match message:
+        case WriteSpeedReport():
+            return message.measured_at
+        case Decision():
+            return message.decided_at
+        case LagReport():
+            return message.at
+        case ConsumerReport() | ControllerClaim():
+            return message.sent_at

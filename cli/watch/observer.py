@@ -1,0 +1,265 @@
+"""Reads what the components tell one another, from the beginning of their topics, and keeps the view of it.
+
+It takes no part in the group: it has no subscription and commits nothing. Two threads run while it is entered: one
+receives messages, one measures the lag. What is no valid message is counted and left aside.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Position
+from confluent_kafka.admin import AdminClient
+
+from cli.errors import KcgaError
+from cli.watch.group_fold import GroupFold, GroupMessage
+from cli.watch.group_view import GroupView, LagReport
+from cli.watch.lag import LATEST, LagProbe
+from cli.watch.readers import MostReaders, ReadLog, most_readers
+from controller.kafka import TopicNames
+from domain.messages import ConsumerReport, Decision, MessageError, WriteSpeedReport, decode_to_controller
+from domain.partitions import TopicPartition
+from domain.topics import CONTROLLER_PARTITION
+
+LAG_EVERY_S = 1.0
+REQUEST_TIMEOUT_S = 5.0
+_RECEIVE_S = 0.2
+_LOOK_FOR_TOPICS_EVERY_S = 0.5
+
+log = structlog.get_logger(__name__)
+
+
+class Observer:
+    """Watches a group from entering the context to leaving it.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        group: the consumer group whose lag is measured, on the partitions that the monitor names.
+        client_config: further settings of the clients, by librdkafka's names.
+        names: of the three topics; they may be created later.
+        since: messages from before, in seconds since the epoch, are left aside; None to take all.
+        silent_after_s: a consumer that has not been heard of for longer is taken for dead.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        group: str,
+        client_config: Mapping[str, str] | None = None,
+        names: TopicNames | None = None,
+        *,
+        since: float | None = None,
+        silent_after_s: float = 15.0,
+    ) -> None:
+        self._names = names or TopicNames()
+        common: dict[str, Any] = {
+            "client.id": "kcga-watch",
+            "socket.timeout.ms": 10_000,
+            "topic.metadata.refresh.interval.ms": 10_000,
+            **(client_config or {}),
+            "bootstrap.servers": bootstrap_servers,
+            # librdkafka's own log goes past Python to standard error, into the picture; errors come by the callback.
+            "log_level": 0,
+            "error_cb": self._on_client_error,
+        }
+        self._admin = AdminClient(common)
+        self._consumer = Consumer(
+            {
+                **common,
+                "group.id": f"kcga-watch-{uuid.uuid4().hex}",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 100,
+            }
+        )
+        self._lag_probe = LagProbe(self._admin, group, REQUEST_TIMEOUT_S)
+        self._changed = threading.Condition()
+        """Guards what follows, and tells of its changes."""
+        self._fold = GroupFold(since, silent_after_s)
+        self._read_log = ReadLog()
+        self._next_offsets: dict[tuple[str, int], int] = {}
+        """Of each partition that is read; -1 before anything is known of it."""
+        self._missing = {self._names.write_speed, self._names.metadata, self._names.decisions}
+        """The topics that do not exist yet."""
+        self._failure: Exception | None = None
+        self._complaint: str | None = None
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(work,), name=name, daemon=True)
+            for name, work in (("watch-messages", self._receive_messages), ("watch-lag", self._measure_lag))
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        self._consumer.close()
+
+    def snapshot(self) -> GroupView:
+        """What is known now.
+
+        Raises:
+            KcgaError: the observer has broken down.
+        """
+        with self._changed:
+            self._require_health()
+            return self._fold.view()
+
+    def most_readers(self) -> MostReaders:
+        """The most readers that a partition had at one time, by all reports so far.
+
+        Raises:
+            KcgaError: the observer has broken down.
+        """
+        with self._changed:
+            self._require_health()
+            stints = self._read_log.stints
+        return most_readers(stints)
+
+    def catch_up(self, timeout_s: float) -> None:
+        """Returns when everything is taken in that the topics hold at this moment.
+
+        Raises:
+            KcgaError: that is not so in time, or the observer has broken down.
+        """
+        deadline = time.monotonic() + timeout_s
+        try:
+            with self._changed:
+                self._wait_until(lambda: not self._missing, deadline)
+                partitions = list(self._next_offsets)
+            ends = self._ends(partitions, deadline)
+            with self._changed:
+                self._wait_until(lambda: all(self._next_offsets[key] >= end for key, end in ends.items()), deadline)
+        except (KafkaException, TimeoutError) as error:
+            why = error.args[0].str() if isinstance(error, KafkaException) else "time ran out"
+            raise KcgaError(
+                f"not all messages of the run could be read from Kafka within {timeout_s:g} s: {why}"
+            ) from error
+
+    def _wait_until(self, condition: Callable[[], bool], deadline: float) -> None:
+        arrived = self._changed.wait_for(
+            lambda: self._failure is not None or condition(), max(0.0, deadline - time.monotonic())
+        )
+        self._require_health()
+        if not arrived:
+            raise TimeoutError
+
+    def _ends(self, partitions: list[tuple[str, int]], deadline: float) -> dict[tuple[str, int], int]:
+        """Up to where each partition can be read."""
+        answers = self._admin.list_offsets(
+            {Position(topic, partition): LATEST for topic, partition in partitions},
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=max(0.1, deadline - time.monotonic()),
+        )
+        return {(position.topic, position.partition): answer.result().offset for position, answer in answers.items()}
+
+    def _require_health(self) -> None:
+        if self._failure is not None:
+            raise KcgaError(f"the group can no longer be watched: {self._failure}") from self._failure
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            log.exception("the observer broke down")
+            with self._changed:
+                self._failure = error
+                self._changed.notify_all()
+
+    def _receive_messages(self) -> None:
+        looked_at = float("-inf")
+        while not self._stop.is_set():
+            if self._missing and time.monotonic() - looked_at >= _LOOK_FOR_TOPICS_EVERY_S:
+                self._assign_existing()
+                looked_at = time.monotonic()
+            messages = self._consumer.consume(500, _RECEIVE_S)
+            if messages:
+                with self._changed:
+                    for message in messages:
+                        self._take(message)
+                    self._changed.notify_all()
+
+    def _assign_existing(self) -> None:
+        """Begins to read those of the missing topics that exist by now."""
+        try:
+            topics = self._consumer.list_topics(timeout=REQUEST_TIMEOUT_S).topics
+        except KafkaException as error:
+            self._complain(f"no broker answers: {error.args[0].str()}")
+            return
+        existing = {topic for topic in self._missing if topic in topics and topics[topic].partitions}
+        positions = [
+            Position(topic, partition, OFFSET_BEGINNING)
+            for topic in sorted(existing)
+            for partition in sorted(topics[topic].partitions)
+            if topic != self._names.metadata or partition == CONTROLLER_PARTITION
+        ]
+        if positions:
+            self._consumer.incremental_assign(positions)
+            with self._changed:
+                self._next_offsets.update({(position.topic, position.partition): -1 for position in positions})
+                self._missing -= existing
+                self._changed.notify_all()
+
+    def _take(self, record: Message) -> None:
+        error = record.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            self._complain(error.str())
+            return
+        topic, partition, offset = record.topic() or "", record.partition() or 0, record.offset() or 0
+        if error is not None:
+            # The end of the partition: markers of transactions, which are no records, may lie before it.
+            self._next_offsets[topic, partition] = offset
+            return
+        self._next_offsets[topic, partition] = offset + 1
+        try:
+            message = self._decode(record)
+        except MessageError as fault:
+            self._fold.reject()
+            log.warning("a message was left aside", where=f"{topic}-{partition}@{offset}", reason=str(fault))
+            return
+        if self._fold.receive(message) and isinstance(message, ConsumerReport):
+            self._read_log.add(message)
+
+    def _decode(self, record: Message) -> GroupMessage:
+        topic = record.topic()
+        if topic == self._names.write_speed:
+            return WriteSpeedReport.decode(record.value())
+        if topic == self._names.decisions:
+            return Decision.decode(record.value())
+        return decode_to_controller(record.value())
+
+    def _measure_lag(self) -> None:
+        while not self._stop.wait(LAG_EVERY_S):
+            with self._changed:
+                partitions = self._fold.view().partitions
+            records: dict[TopicPartition, int] = {}
+            try:
+                records = self._lag_probe.measure(partitions)
+            except KafkaException as error:
+                self._complain(f"the lag cannot be measured: {error.args[0].str()}")
+            # Without figures too: it tells the view what time it is.
+            with self._changed:
+                self._fold.receive(LagReport(time.time(), records))
+
+    def _on_client_error(self, error: KafkaError) -> None:
+        self._complain(error.str())
+
+    def _complain(self, reason: str) -> None:
+        """Once for each reason in a row: a broker that is away would fill the screen otherwise."""
+        if reason != self._complaint:
+            self._complaint = reason
+            log.warning("kafka is not well", reason=reason)

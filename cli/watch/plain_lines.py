@@ -1,0 +1,48 @@
+"""The course of the group as lines of text, for a standard error that is not a terminal."""
+
+from collections.abc import Iterator
+
+from cli.watch import figures
+from cli.watch.group_view import GroupView
+from cli.watch.screen import decision_words
+
+QUIET_S = 10.0
+"""So long at most without a line."""
+
+
+class PlainLines:
+    """Says what is new since the last view: a decision, another number of consumers, or that time goes on."""
+
+    def __init__(self) -> None:
+        self._said_at: float | None = None
+        self._consumers: int | None = None
+        self._decisions: set[tuple[int, int]] = set()
+        self._phase: str | None = None
+
+    def lines(self, view: GroupView, phase: str | None) -> Iterator[str]:
+        """What there is to say, in the order in which it is to be said; often nothing."""
+        for decision in view.decisions:
+            place = (decision.epoch, decision.number)
+            if place in self._decisions:
+                continue
+            self._decisions.add(place)
+            why = "; ".join((*decision.triggers, decision.reason))
+            yield f"{figures.clock(decision.decided_at - view.began)}  decided: {decision_words(decision)} ({why})"
+        quiet = self._said_at is None or view.now - self._said_at >= QUIET_S
+        if quiet or view.alive != self._consumers or phase != self._phase:
+            self._said_at, self._consumers, self._phase = view.now, view.alive, phase
+            yield f"{figures.clock(view.elapsed_s)}  {_state(view, phase)}"
+
+
+def _state(view: GroupView, phase: str | None) -> str:
+    facts = [
+        figures.plural(view.alive, "consumer"),
+        f"{figures.speed(view.total_speed)} written",
+        f"lag {figures.count(view.lag)}",
+        f"Rscore {view.totals.rscore:.2f}",
+    ]
+    if unread := view.unread:
+        facts.append(f"{figures.plural(len(unread), 'partition')} without a reader")
+    if phase:
+        facts.append(phase)
+    return ", ".join(facts)

@@ -1,0 +1,79 @@
+"""The real services that tests run against, started once a session and only if a test asks for them.
+
+Where they cannot be started (no Java, no network for the first fetch of the jars), the tests that need them fail and
+say so; none is skipped.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from cli.embedded.broker import Broker
+from cli.embedded.jars import DELTA, KAFKA, obtain
+from cli.embedded.java import Java, find_java
+from cli.embedded.spark import SparkConnectServer
+
+_REAL_SERVICES = frozenset({"broker", "spark_server"})
+
+CreateTopic = Callable[..., str]
+"""`create_topic(name, partitions=1, **settings)` returns `name` once the topic can be used."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what needs a real service as `integration`."""
+    for item in items:
+        if _REAL_SERVICES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def java() -> Java:
+    return find_java()
+
+
+@pytest.fixture(scope="session")
+def broker(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A Kafka broker that all tests of the session share: names of topics and groups must be `unique_name`s."""
+    with Broker(tmp_path_factory.mktemp("broker"), jars=obtain(KAFKA), java=java) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def spark_server(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConnectServer]:
+    """A Spark Connect server that all tests of the session share: tables must lie in `lake_root`."""
+    with SparkConnectServer(tmp_path_factory.mktemp("spark"), jars=obtain(DELTA), java=java) as server:
+        yield server
+
+
+@pytest.fixture
+def lake_root(tmp_path: Path) -> Path:
+    """A folder for the tables of one test."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def unique_name() -> str:
+    """A name that no other test uses: for topics (also as the first part of several), groups, transactional ids."""
+    return f"test-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def admin(broker: Broker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+
+
+@pytest.fixture
+def create_topic(admin: AdminClient) -> CreateTopic:
+    def create(name: str, partitions: int = 1, **settings: str) -> str:
+        """Settings are those of the topic, with `_` for `.`: `cleanup_policy="compact"`."""
+        config = {setting.replace("_", "."): value for setting, value in settings.items()}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
+        admin.create_topics([topic])[name].result(timeout=30)
+        return name
+
+    return create
