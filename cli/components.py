@@ -8,19 +8,20 @@ from confluent_kafka import KafkaException
 from cli.errors import KcgaError
 from cli.interrupts import stop_on_signals
 from cli.settings import Settings, load
-from cli.topics import ensure_topics
+from cli.topics import Cluster
 
 
 def run_monitor(file: Path) -> None:
+    from monitor.interest import is_expression
     from monitor.runner import Monitor
 
     settings = load(file)
-    _ensure_topics(settings)
+    _cluster(settings).require(topic for topic in settings.monitor.topics if not is_expression(topic))
     with stop_on_signals() as stop:
         Monitor(
             settings.monitor,
             settings.kafka.bootstrap_servers,
-            dict(settings.kafka.client),
+            settings.kafka.client,
             write_speed_topic=settings.topics.write_speed,
         ).run(stop)
 
@@ -32,7 +33,7 @@ def run_controller(file: Path) -> None:
     from solver import solve
 
     settings = load(file)
-    _ensure_topics(settings)
+    _cluster(settings)
     kafka = settings.kafka
     fleet = LocalProcesses(
         settings.local.folder, lambda consumer: consumer_command(consumer, file), settings.local.grace_s
@@ -77,6 +78,8 @@ def consumer_command(consumer: int, file: Path) -> list[str]:
     return command("consumer", str(consumer), "--settings", str(file.resolve()))
 
 
-def _ensure_topics(settings: Settings) -> None:
-    kafka = settings.kafka
-    ensure_topics(kafka.bootstrap_servers, kafka.client, settings.topics.names, settings.controller.max_consumers)
+def _cluster(settings: Settings) -> Cluster:
+    """The cluster, with the topics that the components talk through."""
+    cluster = Cluster(settings.kafka.bootstrap_servers, settings.kafka.client)
+    cluster.ensure_internal_topics(settings.topics.names, settings.controller.max_consumers)
+    return cluster

@@ -2,15 +2,16 @@
 
 import logging
 import sys
+from typing import TextIO
 
 import structlog
 
 
-def configure(component: str) -> None:
+def configure(component: str, stream: TextIO = sys.stderr) -> None:
     """Sets logging up for this process; each line names the component."""
     rendered: list[structlog.typing.Processor] = (
         [structlog.dev.ConsoleRenderer(colors=True)]
-        if sys.stderr.isatty()
+        if stream.isatty()
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
     )
     structlog.configure(
@@ -21,7 +22,7 @@ def configure(component: str) -> None:
             *rendered,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(component=component)

@@ -1,5 +1,6 @@
 """The command line: one function for each command; what they do is in the modules that they import."""
 
+import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +11,8 @@ from rich.console import Console
 
 from cli import logs
 from cli.errors import KcgaError
+from domain import topics
+from domain.messages import json_schema
 
 app = typer.Typer(
     name="kcga",
@@ -50,7 +53,6 @@ def up(
     from cli.up import UpOptions, up
     from cli.watch.summary_table import SummaryTable
 
-    logs.configure("up")
     console = Console(stderr=True)
     interrupts = Interrupts()
     with interrupts.handled():
@@ -93,6 +95,18 @@ def consumer(
 
     logs.configure(f"consumer {number}")
     run_consumer(number, settings)
+
+
+class Topic(StrEnum):
+    WRITE_SPEED = topics.WRITE_SPEED
+    METADATA = topics.METADATA
+    DECISIONS = topics.DECISIONS
+
+
+@app.command()
+def schema(topic: Annotated[Topic, typer.Argument(help="The topic, by the name that it has by default.")]) -> None:
+    """Print the JSON schema of the messages on a topic."""
+    print(json.dumps(json_schema(topic.value), indent=2))  # noqa: T201
 
 
 def main() -> None:

@@ -12,14 +12,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 
+from cli import logs
 from cli.components import command, consumer_command
 from cli.embedded.broker import Broker
 from cli.embedded.child import Child
@@ -30,7 +29,7 @@ from cli.embedded.spark import SparkConnectServer
 from cli.errors import KcgaError
 from cli.interrupts import Interrupts
 from cli.settings import Settings, load
-from cli.topics import ensure_topics
+from cli.topics import Cluster
 from cli.watch.observer import Observer
 from cli.watch.summary import Summary, summarize
 from cli.watch.terminal import LiveView
@@ -42,6 +41,9 @@ DRAIN_WITHIN_S = 90.0
 LAG_SETTLES_S = 2.5
 """After the last record it takes the observer at most so long to know of it."""
 REFRESH_S = 0.25
+PHASE_S = 1.0
+STEADY = 0.02
+"""A load that changes by a smaller share than this within two `PHASE_S` is called steady."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ def up(options: UpOptions, console: Console, interrupts: Interrupts) -> Summary:
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(_run_folder(options.keep))
+            # Standard error is the picture's.
+            logs.configure("up", stack.enter_context((folder / "up.log").open("a", encoding="utf-8")))
             services = _start_services(stack, folder, options, console)
             return _Run(folder, services, options, console, interrupts).run()
         except OSError as error:
@@ -99,6 +103,10 @@ class _Services:
 
 def _start_services(stack: ExitStack, folder: Path, options: UpOptions, console: Console) -> _Services:
     """Starts what is not there yet, at the same time; it ends with the stack."""
+    prefix = ""
+    if options.bootstrap_servers is not None:
+        prefix = f"kcga-up-{uuid.uuid4().hex[:8]}."
+        stack.callback(Cluster(options.bootstrap_servers).delete, prefix)
     java = find_java()
     delta = obtain(DELTA)
     spark = SparkConnectServer(folder / "spark", jars=delta, java=java)
@@ -114,9 +122,6 @@ def _start_services(stack: ExitStack, folder: Path, options: UpOptions, console:
         for future in started:
             future.result()
     bootstrap_servers = options.bootstrap_servers or (broker.bootstrap_servers if broker else "")
-    prefix = f"kcga-up-{uuid.uuid4().hex[:8]}." if options.bootstrap_servers else ""
-    if prefix:
-        stack.callback(_delete_topics, bootstrap_servers, prefix)
     return _Services(bootstrap_servers, spark.remote, prefix)
 
 
@@ -145,6 +150,7 @@ class _Run:
                     self._services.bootstrap_servers,
                     self._settings.kafka.group,
                     names=self._settings.topics.names,
+                    since=time.time(),
                     silent_after_s=self._settings.controller.heartbeat_timeout_s,
                 )
             )
@@ -187,7 +193,11 @@ class _Run:
         return LiveView(self._console, controller.consumer_capacity, controller.packing)
 
     def _phase(self, elapsed_s: float) -> str:
-        return f"load {self._profile.total_speed(elapsed_s) / CONSUMER_CAPACITY:.1f} consumers"
+        """The load's course in a word."""
+        before, after = (self._profile.total_speed(max(0.0, elapsed_s + around)) for around in (-PHASE_S, PHASE_S))
+        if abs(after - before) > STEADY * max(before, after):
+            return "the load rises" if after > before else "the load falls"
+        return "steady load"
 
     def _drain(self, observer: Observer, view: LiveView, children: list[Child]) -> None:
         """Waits until the group has read everything; what it cannot read in time shows in the summary."""
@@ -263,24 +273,9 @@ folder = {text(str(folder / "consumers"))}
 
 
 def _create_topics(settings: Settings, profile: LoadProfile) -> None:
-    servers = settings.kafka.bootstrap_servers
-    ensure_topics(servers, {}, settings.topics.names, settings.controller.max_consumers)
-    admin = AdminClient({"bootstrap.servers": servers})
-    topics = [NewTopic(name, num_partitions=partitions) for name, partitions in profile.topics.items()]
-    for name, created in admin.create_topics(topics).items():
-        try:
-            created.result()
-        except KafkaException as error:
-            raise KcgaError(f"the topic {name} cannot be created: {error.args[0].str()}") from error
-
-
-def _delete_topics(bootstrap_servers: str, prefix: str) -> None:
-    """Leaves nothing behind on brokers that are not kcga's own."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    with suppress(KafkaException):
-        made = [name for name in admin.list_topics(timeout=10).topics if name.startswith(prefix)]
-        for deleted in admin.delete_topics(made).values():
-            deleted.result()
+    cluster = Cluster(settings.kafka.bootstrap_servers)
+    cluster.ensure_internal_topics(settings.topics.names, settings.controller.max_consumers)
+    cluster.create(profile.topics)
 
 
 def _require_running(children: list[Child]) -> None:

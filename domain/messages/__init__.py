@@ -13,6 +13,7 @@ from domain.messages.metadata import (
     Read,
     decode_to_controller,
 )
+from domain.messages.schemas import json_schema
 from domain.messages.write_speed import PartitionSpeed, WriteSpeedReport
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "Read",
     "WriteSpeedReport",
     "decode_to_controller",
+    "json_schema",
 ]

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from cli.embedded.broker import Broker
-from cli.topics import ensure_topics
+from cli.topics import Cluster
 from controller.kafka import DeposedError, KafkaLink, TopicNames
 from domain.messages import (
     Action,
@@ -25,7 +25,7 @@ Received = list[ConsumerReport | WriteSpeedReport]
 @pytest.fixture
 def names(broker: Broker, unique_name: str) -> TopicNames:
     names = TopicNames(f"{unique_name}.speed", f"{unique_name}.metadata", f"{unique_name}.decisions")
-    ensure_topics(broker.bootstrap_servers, {}, names, max_consumers=3)
+    Cluster(broker.bootstrap_servers).ensure_internal_topics(names, max_consumers=3)
     return names
 
 

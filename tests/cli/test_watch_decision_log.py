@@ -1,0 +1,89 @@
+"""What decisions add up to."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.watch.decision_log import DecisionLog, DecisionTotals, Planned
+from domain.messages import Decision
+from tests.cli.watch_messages import BEGAN, decision, partition
+
+ALONE = {"orders-0": (None, 1), "orders-1": (None, 1)}
+APART = {"orders-0": (1, 1), "orders-1": (1, 2)}
+TOGETHER = {"orders-0": (1, 1), "orders-1": (2, 1)}
+
+
+def log_of(*decisions: Decision) -> DecisionLog:
+    log = DecisionLog()
+    for each in decisions:
+        log.add(each)
+    return log
+
+
+def test_the_first_plan_is_a_start_and_no_scale_up() -> None:
+    assert log_of(decision(1, BEGAN, ALONE)).totals == DecisionTotals()
+
+
+def test_a_first_plan_that_finds_consumers_is_compared_with_them() -> None:
+    assert log_of(decision(8, BEGAN, APART)).totals.scale_ups == 1
+
+
+def test_more_consumers_than_before_are_a_scale_up_and_fewer_a_scale_down() -> None:
+    log = log_of(
+        decision(1, BEGAN, ALONE),
+        decision(2, BEGAN + 9, APART, rscore=0.5),
+        decision(3, BEGAN + 20, TOGETHER, rscore=0.25),
+    )
+    assert log.totals == DecisionTotals(scale_ups=1, scale_downs=1, migrations=2, rscore=0.75)
+
+
+def test_a_decision_that_is_not_carried_out_counts_for_nothing_and_is_kept() -> None:
+    log = log_of(decision(1, BEGAN, ALONE), decision(2, BEGAN + 9, APART, rscore=0.5, carried_out=False))
+    assert log.totals == DecisionTotals()
+    assert [record.number for record in log.records] == [1, 2]
+    assert log.plan == {partition("orders-0"): Planned(1, None), partition("orders-1"): Planned(1, None)}
+
+
+def test_the_number_of_a_new_controller_begins_again_and_its_decisions_come_after() -> None:
+    log = log_of(decision(1, BEGAN + 30, APART, epoch=2), decision(1, BEGAN, ALONE), decision(2, BEGAN + 9, ALONE))
+    assert [(record.epoch, record.number) for record in log.records] == [(1, 1), (1, 2), (2, 1)]
+    assert log.plan[partition("orders-1")].consumer == 2
+    assert log.totals.scale_ups == 1
+
+
+consumers = st.integers(1, 4)
+decisions = st.builds(
+    lambda place, plan, carried_out: decision(
+        place[1],
+        BEGAN + 100 * place[0] + place[1],
+        {f"orders-{number}": entry for number, entry in enumerate(plan)},
+        epoch=place[0],
+        carried_out=carried_out,
+        rscore=0.25 * len(plan),
+    ),
+    st.tuples(st.integers(1, 2), st.integers(1, 6)),
+    st.lists(st.tuples(st.none() | consumers, consumers), max_size=4),
+    st.booleans(),
+)
+
+
+@given(st.data())
+def test_decisions_late_or_twice_add_up_to_the_same(data: st.DataObject) -> None:
+    made = data.draw(st.lists(decisions, unique_by=lambda each: (each.epoch, each.number), max_size=8))
+    arrived = data.draw(st.permutations(made)) + made[:3]
+    log = log_of(*arrived)
+    in_order = log_of(*sorted(made, key=lambda each: (each.epoch, each.number)))
+    assert (log.records, log.totals, log.plan) == (in_order.records, in_order.totals, in_order.plan)
+
+
+@given(st.lists(decisions, unique_by=lambda each: (each.epoch, each.number), max_size=8))
+def test_scale_ups_and_scale_downs_lead_from_the_first_plan_to_the_last(made: list[Decision]) -> None:
+    carried_out = [each for each in sorted(made, key=lambda each: (each.epoch, each.number)) if each.carried_out]
+    counts = [each.plan.consumers for each in carried_out]
+    totals = log_of(*made).totals
+    found = len({entry.previous for entry in carried_out[0].assignment} - {None}) if carried_out else 0
+    steps = list(zip([found or counts[0], *counts], counts, strict=False)) if counts else []
+    assert totals.scale_ups == len([1 for before, after in steps if after > before])
+    assert totals.scale_downs == len([1 for before, after in steps if after < before])
+    assert totals.migrations == len(
+        [1 for each in carried_out for entry in each.assignment if entry.previous not in (None, entry.consumer)]
+    )

@@ -1,0 +1,220 @@
+"""The view that messages are folded into."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.watch.group_fold import GroupFold, GroupMessage
+from cli.watch.group_view import GroupView, HeldPartition, LagReport, Sample, Transit
+from domain.messages import ConsumerState, ControllerClaim
+from tests.cli.watch_messages import BEGAN, cycle, decision, partition, read, report, story, told, write_speeds
+
+MOVE = {"orders-0": (1, 1), "orders-1": (1, 2)}
+
+
+def view_of(*messages: GroupMessage, since: float | None = None) -> GroupView:
+    fold = GroupFold(since=since, silent_after_s=15)
+    for message in messages:
+        fold.receive(message)
+    return fold.view()
+
+
+def test_before_any_message_nothing_is_known() -> None:
+    view = view_of()
+    assert (view.consumers, view.transits, view.decisions, view.partitions) == ((), (), (), frozenset())
+    assert (view.total_speed, view.lag, view.highest_lag, view.last_decision) == (None, None, None, None)
+    assert view.elapsed_s == 0
+
+
+def test_a_consumer_holds_its_partitions_with_their_speeds() -> None:
+    view = view_of(
+        write_speeds(BEGAN, {"orders-0": 100.0, "orders-1": 50.0, "clicks-0": None}),
+        report(2, BEGAN, "orders-1", "orders-0", "clicks-0"),
+    )
+    (consumer,) = view.consumers
+    assert consumer.partitions == (
+        HeldPartition(partition("clicks-0"), None),
+        HeldPartition(partition("orders-0"), 100.0),
+        HeldPartition(partition("orders-1"), 50.0),
+    )
+    assert consumer.load == view.total_speed == 150.0
+
+
+def test_the_newest_report_counts_whatever_comes_after_it() -> None:
+    stopped, started = report(1, BEGAN + 2, sequence=2), report(1, BEGAN + 1, "orders-0")
+    assert view_of(started, stopped).consumers[0].partitions == ()
+    assert view_of(stopped, started).consumers[0].partitions == ()
+
+
+def test_a_restarted_consumer_takes_the_place_of_what_it_was() -> None:
+    old = report(1, BEGAN, "orders-0", sequence=40)
+    new = report(1, BEGAN + 5, incarnation="0", state=ConsumerState.STARTING)
+    for view in (view_of(old, new), view_of(new, old)):
+        assert [(consumer.state, consumer.partitions) for consumer in view.consumers] == [(ConsumerState.STARTING, ())]
+
+
+def test_a_consumer_that_leaves_is_gone() -> None:
+    view = view_of(report(1, BEGAN), report(1, BEGAN + 1, sequence=2, state=ConsumerState.LEAVING))
+    assert view.consumers == ()
+    assert view.consumers_over_time == (Sample(BEGAN, 0), Sample(BEGAN, 1), Sample(BEGAN + 1, 0))
+
+
+def test_a_consumer_that_falls_silent_reads_nothing_and_is_gone_once_the_plan_leaves_it_out() -> None:
+    plan = decision(1, BEGAN, {"orders-0": (None, 1)})
+    spoke: list[GroupMessage] = [write_speeds(BEGAN, {"orders-0": 1.0}), plan, report(1, BEGAN, "orders-0")]
+    assert view_of(*spoke, LagReport(BEGAN + 15, {})).unread == ()
+    silent = view_of(*spoke, LagReport(BEGAN + 16, {}))
+    assert [consumer.silent for consumer in silent.consumers] == [True]
+    assert silent.alive == 0
+    assert [transit.partition for transit in silent.unread] == [partition("orders-0")]
+    assert silent.consumers_over_time[-1] == Sample(BEGAN + 16, 0)
+    assert view_of(*spoke, decision(2, BEGAN + 16, {"orders-0": (1, 2)})).consumers == ()
+
+
+def test_a_partition_that_no_one_reads_and_no_plan_names_has_no_reader() -> None:
+    view = view_of(write_speeds(BEGAN, {"orders-0": 7.0, "orders-1": None}), report(1, BEGAN, "orders-1"))
+    assert view.transits == (Transit(partition("orders-0"), 7.0, reader=None, source=None, target=None),)
+    assert view.unread == view.transits
+
+
+def test_a_partition_is_on_the_move_until_its_new_consumer_reads_it() -> None:
+    before: list[GroupMessage] = [
+        write_speeds(BEGAN, {"orders-0": 7.0, "orders-1": 3.0}),
+        decision(2, BEGAN, MOVE),
+        report(1, BEGAN, "orders-0", "orders-1"),
+        report(2, BEGAN),
+    ]
+    moving = Transit(partition("orders-1"), 3.0, reader=1, source=1, target=2)
+    assert moving.is_migration
+    assert view_of(*before).transits == (moving,)
+    stopped = [*before, report(1, BEGAN + 1, "orders-0", sequence=2)]
+    assert view_of(*stopped).transits == (replace(moving, reader=None),)
+    assert view_of(*stopped, report(2, BEGAN + 2, "orders-1", sequence=2)).transits == ()
+
+
+def test_a_plan_that_is_not_carried_out_moves_nothing() -> None:
+    view = view_of(
+        write_speeds(BEGAN, {"orders-0": 7.0, "orders-1": 3.0}),
+        decision(2, BEGAN, MOVE, carried_out=False),
+        report(1, BEGAN, "orders-0", "orders-1"),
+    )
+    assert view.transits == ()
+    assert view.last_decision is not None
+
+
+def test_what_was_written_is_the_sum_of_all_cycles_each_counted_once() -> None:
+    first = report(1, BEGAN, "orders-0", cycle=cycle(read("orders-0", BEGAN, BEGAN), size=700))
+    second = report(1, BEGAN + 1, "orders-0", sequence=2, cycle=cycle(read("orders-0", BEGAN, BEGAN), size=300))
+    other = report(1, BEGAN + 2, "orders-0", incarnation="b", cycle=cycle(read("orders-0", BEGAN, BEGAN), size=50))
+    view = view_of(second, first, second, other, first, report(1, BEGAN + 3, "orders-0", sequence=3))
+    assert (view.bytes_written, view.records_written) == (1050, 30)
+
+
+def test_the_highest_lag_is_that_of_all_partitions_together_at_one_time() -> None:
+    def lag(at: float, first: int, second: int) -> LagReport:
+        return LagReport(BEGAN + at, {partition("orders-0"): first, partition("orders-1"): second})
+
+    view = view_of(lag(1, 90, 0), lag(3, 0, 80), lag(2, 60, 60))
+    assert (view.lag, view.highest_lag) == (80, 120)
+    assert view_of(lag(1, 5, 5), LagReport(BEGAN + 2, {})).lag is None
+
+
+def test_the_newest_speeds_count_and_are_sampled_in_order() -> None:
+    view = view_of(
+        write_speeds(BEGAN, {"orders-0": 1.0}),
+        write_speeds(BEGAN + 2, {"orders-0": 3.0}),
+        write_speeds(BEGAN + 1, {"orders-0": 2.0}),
+    )
+    assert view.total_speed == 3.0
+    assert view.speed_over_time == (Sample(BEGAN, 1.0), Sample(BEGAN + 2, 3.0))
+
+
+def test_the_highest_epoch_of_a_controller_is_known() -> None:
+    claims = [ControllerClaim(epoch=epoch, incarnation="c", sent_at=BEGAN) for epoch in (4, 2)]
+    assert view_of(*claims).controller_epoch == 4
+
+
+def test_messages_from_before_the_run_are_left_aside() -> None:
+    old: list[GroupMessage] = [
+        write_speeds(BEGAN, {"orders-0": 1.0}),
+        report(1, BEGAN, "orders-0"),
+        decision(1, BEGAN, MOVE),
+        ControllerClaim(epoch=4, incarnation="c", sent_at=BEGAN),
+        LagReport(BEGAN, {partition("orders-0"): 9}),
+    ]
+    assert view_of(*old, since=BEGAN + 1) == view_of(since=BEGAN + 1)
+
+
+names = st.sampled_from(["orders-0", "orders-1", "clicks-0"])
+times = st.integers(0, 40).map(lambda second: BEGAN + second)
+speeds = st.builds(write_speeds, times, st.dictionaries(names, st.none() | st.sampled_from([0.0, 1.0, 2.5])))
+lags = st.builds(LagReport, times, st.dictionaries(names.map(partition), st.integers(0, 9)))
+claims = st.builds(
+    lambda at, epoch: ControllerClaim(epoch=epoch, incarnation="c", sent_at=at), times, st.integers(0, 3)
+)
+consumer_reports = st.builds(
+    lambda consumer, at, held, incarnation, state, with_cycle: report(
+        consumer,
+        at,
+        *sorted(held),
+        # Of one process, a later report has a higher sequence: what was sent at the same time is the same report.
+        sequence=int(at - BEGAN),
+        incarnation=incarnation,
+        state=state,
+        cycle=cycle(read("orders-0", at, at)) if with_cycle else None,
+    ),
+    st.integers(1, 3),
+    times,
+    st.sets(names),
+    st.sampled_from("ab"),
+    st.sampled_from(ConsumerState),
+    st.booleans(),
+)
+plans = st.dictionaries(names, st.tuples(st.none() | st.integers(1, 3), st.integers(1, 3)))
+decisions = st.builds(
+    lambda at, plan, carried_out: decision(int(at - BEGAN), at, plan, carried_out=carried_out),
+    times,
+    plans,
+    st.booleans(),
+)
+
+
+def identity(message: GroupMessage) -> tuple[object, ...]:
+    """Two messages with the same are the same message."""
+    match message:
+        case LagReport():
+            return ("lag", message.at)
+        case _:
+            fields = message.model_dump()
+            kinds = ("kind", "consumer", "incarnation", "epoch", "number", "sequence", "measured_at")
+            return tuple(fields.get(each) for each in kinds)
+
+
+def told_apart(view: GroupView) -> GroupView:
+    """Without the courses over time, which show what was known when."""
+    return replace(view, consumers_over_time=(), speed_over_time=(), lag_over_time=())
+
+
+@given(st.data())
+def test_messages_late_or_twice_give_the_same_view(data: st.DataObject) -> None:
+    any_message = st.one_of(speeds, lags, claims, consumer_reports, decisions)
+    sent: list[GroupMessage] = data.draw(st.lists(any_message, unique_by=identity, max_size=14))
+    arrived = [*data.draw(st.permutations(sent)), *sent[:4]]
+    assert told_apart(view_of(*arrived)) == told_apart(view_of(*sent))
+
+
+@given(st.lists(st.one_of(speeds, lags, consumer_reports, decisions), unique_by=identity, max_size=14))
+def test_every_partition_of_interest_is_read_or_in_transit(sent: list[GroupMessage]) -> None:
+    view = view_of(*sent)
+    read_by = {held.partition for each in view.consumers if not each.silent for held in each.partitions}
+    assert view.partitions <= read_by | {transit.partition for transit in view.unread}
+    assert all(transit.reader != transit.target or transit.reader is None for transit in view.transits)
+
+
+def test_the_story_ends_as_it_was_told() -> None:
+    view = told(story()).view()
+    assert [(consumer.consumer, len(consumer.partitions)) for consumer in view.consumers] == [(1, 7), (2, 4), (3, 0)]
+    assert [str(each.partition) for each in view.transits if each.is_migration] == ["orders-3", "payments-2"]
+    assert [sample.value for sample in view.consumers_over_time] == [0, 1, 2, 3]
+    assert (view.totals.scale_ups, view.totals.scale_downs, view.totals.migrations) == (2, 0, 6)

@@ -1,0 +1,219 @@
+"""The picture in the terminal, and the lines where there is none."""
+
+import io
+import sys
+
+import pytest
+from rich.console import Console
+
+from cli.watch.glyphs import TopicPalette
+from cli.watch.group_fold import GroupFold, GroupMessage
+from cli.watch.group_view import GroupView, LagReport
+from cli.watch.plain_lines import PlainLines
+from cli.watch.screen import GroupScreen
+from cli.watch.terminal import LiveView
+from domain.messages import ConsumerState
+from tests.cli.watch_messages import (
+    BEGAN,
+    CAPACITY,
+    PACKING,
+    decision,
+    partition,
+    report,
+    story,
+    told,
+    write_speeds,
+)
+
+
+class AsciiFile(io.StringIO):
+    encoding = "ascii"
+
+
+def console(width: int = 80, height: int = 40, **options: object) -> Console:
+    settings: dict[str, object] = {
+        "file": io.StringIO(),
+        "force_terminal": True,
+        "color_system": "256",
+        "record": True,
+        "_environ": {},
+    }
+    return Console(width=width, height=height, **{**settings, **options})  # type: ignore[arg-type]
+
+
+def picture(view: GroupView, phase: str | None = None, **options: object) -> list[str]:
+    screen = GroupScreen(view, CAPACITY, PACKING, TopicPalette(), phase)
+    target = console(**{"no_color": True, **options})  # type: ignore[arg-type]
+    target.print(screen)
+    return [line.rstrip() for line in target.export_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def view() -> GroupView:
+    return told(story()).view()
+
+
+def test_the_picture_in_80_columns(view: GroupView) -> None:
+    assert picture(view, "a partition gets hot") == PICTURE.splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
+@pytest.mark.parametrize("encoding", [io.StringIO, AsciiFile])
+def test_no_line_is_wider_than_the_terminal(view: GroupView, width: int, encoding: type[io.StringIO]) -> None:
+    assert max(map(len, picture(view, "load rises", width=width, file=encoding()))) <= width
+
+
+def test_a_terminal_that_knows_ascii_alone_gets_nothing_else(view: GroupView) -> None:
+    assert "\n".join(picture(view, "load rises", file=AsciiFile())).isascii()
+
+
+def test_nothing_in_the_picture_sets_a_ground(view: GroupView) -> None:
+    target = console()
+    segments = target.render(GroupScreen(view, CAPACITY, PACKING, TopicPalette()), target.options)
+    assert all(segment.style is None or segment.style.bgcolor is None for segment in segments)
+
+
+def test_before_anything_is_known_the_picture_says_so() -> None:
+    lines = picture(GroupFold(since=BEGAN).view())
+    assert "no consumers yet" in lines
+    assert "no decision yet" in lines
+
+
+@pytest.mark.parametrize("height", [24, 30, 40])
+def test_the_picture_fits_the_height_of_the_terminal_however_many_consumers_there_are(height: int) -> None:
+    fold = GroupFold()
+    fold.receive(write_speeds(BEGAN, {f"orders-{number}": 1e6 for number in range(50)}))
+    for number in range(50):
+        fold.receive(report(number + 1, BEGAN, f"orders-{number}"))
+    for number in range(1, 5):
+        fold.receive(decision(number, BEGAN + number, {"orders-0": (None, 1)}))
+    lines = picture(fold.view(), height=height)
+    assert len(lines) < height
+    shown = [line for line in lines if line.startswith("●")]
+    assert f"      and {50 - len(shown)} more consumers: {50 - len(shown):.1f} MB/s" in lines
+
+
+def test_a_consumer_that_is_not_well_is_marked_and_says_why() -> None:
+    fold = GroupFold(silent_after_s=15)
+    fold.receive(write_speeds(BEGAN + 20, {"orders-0": 4.2e6, "orders-1": 1e6}))
+    fold.receive(decision(1, BEGAN, {"orders-0": (None, 1), "orders-1": (None, 2)}))
+    fold.receive(report(1, BEGAN + 20, "orders-0", state=ConsumerState.DEGRADED, reason="the lake is full"))
+    fold.receive(report(2, BEGAN, "orders-1"))
+    fold.receive(report(3, BEGAN + 20, state=ConsumerState.STARTING))
+    lines = picture(fold.view())
+    overloaded = next(line for line in lines if line.startswith("▲   1 "))
+    assert "█" in overloaded
+    assert "140%" in overloaded
+    assert "      degraded: the lake is full" in lines
+    assert "      silent: no report from it" in lines
+    assert any(line.startswith("○   3 starting") for line in lines)
+    assert "no reader   orders-1 → 2" in lines
+
+
+def test_partitions_that_do_not_fit_in_their_line_are_counted() -> None:
+    fold = GroupFold()
+    fold.receive(write_speeds(BEGAN, {f"orders-{number}": 1.0 for number in range(30)}))
+    assert any(line.startswith("no reader   orders-0   orders-1") and "more" in line for line in picture(fold.view()))
+
+
+def test_a_terminal_shows_the_picture_and_keeps_the_last_one(view: GroupView) -> None:
+    target = console()
+    with LiveView(target, CAPACITY, PACKING) as live:
+        live.update(view, "load rises")
+        live.update(view, "load falls")
+    assert isinstance(target.file, io.StringIO)
+    assert "load falls" in target.file.getvalue()
+
+
+def test_standard_output_is_left_alone_while_the_picture_is_shown(
+    view: GroupView, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LiveView(console(), CAPACITY, PACKING) as live:
+        live.update(view)
+        sys.stdout.write("{}\n")
+    assert capsys.readouterr().out == "{}\n"
+
+
+@pytest.mark.parametrize("options", [{"force_terminal": False}, {"_environ": {"TERM": "dumb"}}])
+def test_elsewhere_there_are_plain_lines_without_control_characters(
+    view: GroupView, options: dict[str, object]
+) -> None:
+    target = console(**options)  # type: ignore[arg-type]
+    with LiveView(target, CAPACITY, PACKING) as live:
+        live.update(view, "load rises")
+        live.update(view, "load rises")
+    assert isinstance(target.file, io.StringIO)
+    lines = target.file.getvalue().splitlines()
+    assert [line[:14] for line in lines] == [
+        "00:05  decided",
+        "00:24  decided",
+        "01:00  decided",
+        "01:22  decided",
+        "01:27  3 consu",
+    ]
+    assert "\x1b" not in target.file.getvalue()
+
+
+def test_a_line_comes_with_every_change_and_after_ten_seconds_at_the_latest() -> None:
+    fold, plain = GroupFold(since=BEGAN, silent_after_s=1e9), PlainLines()
+    said = []
+    messages: list[GroupMessage] = [
+        LagReport(BEGAN, {}),
+        LagReport(BEGAN + 1, {}),
+        report(1, BEGAN + 2),
+        LagReport(BEGAN + 3, {partition("orders-0"): 1234}),
+        LagReport(BEGAN + 11.9, {}),
+        LagReport(BEGAN + 12, {}),
+        decision(1, BEGAN + 13, {"orders-0": (1, 2)}, rscore=0.5),
+        decision(2, BEGAN + 14, {"orders-0": (1, 2)}, carried_out=False),
+    ]
+    for message in messages:
+        fold.receive(message)
+        said += list(plain.lines(fold.view(), None))
+    assert said == [
+        "00:00  0 consumers, - written, lag -, Rscore 0.00",
+        "00:02  1 consumer, - written, lag -, Rscore 0.00",
+        "00:12  1 consumer, - written, lag -, Rscore 0.00",
+        "00:13  decided: 1 consumer, 1 migration, Rscore 0.50 "
+        "(the interval is over; the present assignment cannot stay as it is)",
+        "00:14  decided: nothing changed (the interval is over; the present assignment cannot stay as it is)",
+    ]
+
+
+def test_there_is_no_line_without_news_however_often_the_view_is_looked_at() -> None:
+    plain = PlainLines()
+    view = told(story()).view()
+    assert len(list(plain.lines(view, "load rises"))) == 5
+    assert list(plain.lines(view, "load rises")) == []
+    assert len(list(plain.lines(view, "load falls"))) == 1
+
+
+PICTURE = """\
+kcga  01:27  ·  a partition gets hot               3 consumers  ·  13 partitions
+────────────────────────────────────────────────────────────────────────────────
+written 6.08 MB/s   lag 47,712   Rscore 1.00   migrations 6   scaled ↑2 ↓0
+
+              packing 2.25 MB/s ┊        │ capacity 3.00 MB/s         partitions
+●   1 0▕ 1▕2▕3▕ 0▓▕ 1▓▕ 3▕      ┊        │                 1.72 MB/s   57%     7
+                                ┊        │
+▲   2  orders-0▕ 1░░░▕ orders-2░┊░░░░░░░▕│█████████        3.93 MB/s  131%     4
+      degraded: Spark does not answer; 18.2 MB are kept and written again
+                                ┊        │
+○   3 starting                  ┊        │                     0 B/s    0%     0
+      ▒▒ clicks 812 kB/s   ░░ orders 3.93 MB/s   ▓▓ payments 1.34 MB/s
+
+on the move orders-3 2 → 3   payments-2 1 → 3
+no reader   clicks-9
+
+01:22 ✓ 3 consumers, 2 migrations, Rscore 0.29
+        consumer 2 has 3,411,200 bytes/s to read, above its capacity of
+        3,000,000
+        3 consumers and an Rscore of 0.29 (objective 3.15); the present
+        assignment cannot stay as it is
+01:00 · nothing changed
+00:24 ✓ 2 consumers, 4 migrations, Rscore 0.71
+
+written      ▂▂▃▃▃▃▄▄▄▅▅▅▅▅▆▆▆▆▆▆▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▆▆▆▆▆███████████  6.08 MB/s
+consumers   ▁▁▁▄▄▄▄▄▄▄▄▄▄▄▄▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆███          3
+lag          ▂▂▃▃▃▃▃▃▃▃▃▃▃▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▅▅▆▆▇▇▇██     47,712
+"""
