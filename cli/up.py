@@ -11,7 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,8 +119,12 @@ def _start_services(stack: ExitStack, folder: Path, options: UpOptions, console:
         stack.callback(broker.stop)
     with console.status("Starting Kafka and Spark ..."), ThreadPoolExecutor() as pool:
         started = [pool.submit(start) for start in starts]
-        for future in started:
-            future.result()
+        try:
+            for future in as_completed(started):
+                future.result()
+        except BaseException:
+            stack.close()  # so that what is still starting ends at once
+            raise
     bootstrap_servers = options.bootstrap_servers or (broker.bootstrap_servers if broker else "")
     return _Services(bootstrap_servers, spark.remote, prefix)
 

@@ -9,21 +9,26 @@ from domain.partitions import TopicPartition
 from domain.speeds import require_speed
 
 
+class ProblemError(ValueError):
+    """A problem that says nothing that could be solved: a value is outside its range, or two of them disagree."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Minimise `consumers + migration_weight * Rscore` over the assignments that give each partition one consumer.
 
-    No consumer is given more than its capacity, unless a single partition is more than that: such a partition has a
-    consumer of its own and is reported as saturated.
+    The paper's model (section Problem Formulation) with a price on migration. No consumer is given more than its
+    capacity, unless a single partition is more than that: such a partition has a consumer of its own and is reported
+    as saturated.
 
     Raises:
-        ValueError: a value is outside its range.
+        ProblemError: a value is outside its range, or two of them disagree.
     """
 
     speeds: Mapping[TopicPartition, float]
     """Bytes/s of every partition that must have a consumer."""
     capacity: float
-    """What a consumer reads at most, in bytes/s."""
+    """What a consumer reads at most, in bytes/s, unless `capacities` says otherwise. The Rscore is in this unit."""
     current: Assignment = field(default_factory=Assignment)
     """Who reads what now; partitions that have no speed here are left aside."""
     migration_weight: float = 0.5
@@ -33,13 +38,86 @@ class Problem:
     time_limit_s: float = 1.0
     """Of the whole call."""
     seed: int = 0
+    packing_capacity: float | None = None
+    """What a consumer that is given a partition may hold afterwards, in bytes/s; `capacity` where there is none.
+
+    A consumer that only keeps what it has may be full up to `capacity`, and a partition that has a consumer to itself
+    may be as fast as that: room is left for growth without anything being moved for it. A consumer with a capacity of
+    its own is packed to the same share of it.
+    """
+    capacities: Mapping[ConsumerId, float] = field(default_factory=dict)
+    """Bytes/s of the consumers whose capacity is not `capacity`."""
+    min_consumers: int = 0
+    """At least this many consumers have a partition, as far as there are partitions."""
+    max_consumers: int | None = None
+    """At most this many consumers have a partition."""
+    pinned: Mapping[TopicPartition, ConsumerId] = field(default_factory=dict)
+    """Partitions that must be on one consumer, whoever reads them now."""
+    immovable: frozenset[TopicPartition] = frozenset()
+    """Partitions that must stay where they are, if they are anywhere."""
 
     def __post_init__(self) -> None:
         for partition, speed in self.speeds.items():
-            require_speed(speed, partition)
-        if not (math.isfinite(self.capacity) and self.capacity > 0):
-            raise ValueError(f"capacity is {self.capacity}: it must be a number of bytes/s above 0")
+            try:
+                require_speed(speed, partition)
+            except ValueError as error:
+                raise ProblemError(str(error)) from None
+        _require_positive("capacity", self.capacity)
+        for consumer, capacity in self.capacities.items():
+            _require_positive(f"the capacity of consumer {consumer}", capacity)
+        if self.packing_capacity is not None:
+            _require_positive("packing_capacity", self.packing_capacity)
+            if self.packing_capacity > self.capacity:
+                raise ProblemError(
+                    f"packing_capacity is {self.packing_capacity}: it must not be above capacity, {self.capacity}"
+                )
         if not (math.isfinite(self.migration_weight) and self.migration_weight >= 0):
-            raise ValueError(f"migration_weight is {self.migration_weight}: it must be a number, 0 or more")
+            raise ProblemError(f"migration_weight is {self.migration_weight}: it must be a number, 0 or more")
         if not (math.isfinite(self.time_limit_s) and self.time_limit_s > 0):
-            raise ValueError(f"time_limit_s is {self.time_limit_s}: it must be a number of seconds above 0")
+            raise ProblemError(f"time_limit_s is {self.time_limit_s}: it must be a number of seconds above 0")
+        if self.min_consumers < 0:
+            raise ProblemError(f"min_consumers is {self.min_consumers}: it must be 0 or more")
+        if self.max_consumers is not None and self.max_consumers < max(1, self.min_consumers):
+            raise ProblemError(
+                f"max_consumers is {self.max_consumers}: it must be at least 1 and at least min_consumers, "
+                f"{self.min_consumers}"
+            )
+        for partition, consumer in sorted(self.pinned.items()):
+            if partition in self.immovable and self.current.get(partition, consumer) != consumer:
+                raise ProblemError(
+                    f"{partition} is pinned to consumer {consumer} and must not leave consumer "
+                    f"{self.current[partition]}: it must be one of the two"
+                )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the paper's problem: equal consumers, as many as it takes, and every partition may move."""
+        return (
+            (self.packing_capacity is None or self.packing_capacity == self.capacity)
+            and all(capacity == self.capacity for capacity in self.capacities.values())
+            and self.min_consumers <= 1
+            and self.max_consumers is None
+            and not self.fixed
+        )
+
+    @property
+    def fixed(self) -> dict[TopicPartition, ConsumerId]:
+        """The partitions that can be on one consumer only, and which: those pinned, and those that must not move."""
+        fixed = {p: self.current[p] for p in self.immovable if p in self.current and p in self.speeds}
+        fixed.update((p, consumer) for p, consumer in self.pinned.items() if p in self.speeds)
+        return fixed
+
+    def capacity_of(self, consumer: ConsumerId) -> float:
+        """What `consumer` reads at most, in bytes/s."""
+        return self.capacities.get(consumer, self.capacity)
+
+    def packing_capacity_of(self, consumer: ConsumerId) -> float:
+        """What `consumer` may hold after it was given a partition, in bytes/s."""
+        if self.packing_capacity is None:
+            return self.capacity_of(consumer)
+        return self.capacity_of(consumer) * (self.packing_capacity / self.capacity)
+
+
+def _require_positive(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise ProblemError(f"{name} is {value}: it must be a number of bytes/s above 0")

@@ -9,13 +9,19 @@ from domain.partitions import TopicPartition
 
 class Status(StrEnum):
     OPTIMAL = "optimal"
-    """No assignment has a lower objective."""
+    """No assignment has an objective that is lower by more than `OPTIMALITY_TOLERANCE` of it."""
     FEASIBLE = "feasible"
     """An exact engine's best within the time limit."""
     FALLBACK = "fallback"
     """The exact engines had nothing better than the heuristic within the time limit."""
     HEURISTIC = "heuristic"
     """A heuristic was asked for."""
+    INFEASIBLE = "infeasible"
+    """No assignment was found that keeps all the rules: this is the least overloaded one, see `excess`."""
+
+
+OPTIMALITY_TOLERANCE = 1e-6
+"""How far an objective may be above its bound, as a share of it, and be called optimal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,10 @@ class Solution:
     """Wall time of the whole call."""
     saturated: tuple[TopicPartition, ...] = ()
     """Partitions that are faster than a consumer, in ascending order."""
+    excess: float = 0.0
+    """What is above the consumers' capacities where there was no way to respect them, in bytes/s over all of them."""
+    reason: str = ""
+    """Which rule cannot be kept, and by how much, where the status is `infeasible`."""
 
     @property
     def gap(self) -> float:

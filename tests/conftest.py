@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -46,6 +47,23 @@ def spark_server(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """A Spark Connect server that all tests of the session share: tables must lie in `lake_root`."""
     with SparkConnectServer(tmp_path_factory.mktemp("spark"), jars=obtain(DELTA), java=java) as server:
         yield server
+
+
+@pytest.fixture
+def nothing_left_running(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The test fails where a process that it started, directly or not, is still there at its end."""
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv("KCGA_TEST", mark)
+    yield
+    left = [process for process in psutil.process_iter(["cmdline"]) if _environment_has(process, "KCGA_TEST", mark)]
+    assert not left, f"still running: {[process.info['cmdline'] for process in left]}"
+
+
+def _environment_has(process: psutil.Process, name: str, value: str) -> bool:
+    try:
+        return process.environ().get(name) == value
+    except (psutil.Error, OSError):
+        return False
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ order. A guard (a shell that sleeps on a pipe) kills the child's process group s
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -20,12 +21,16 @@ from cli.errors import KcgaError
 POLL_S = 0.1
 _TAIL_BYTES = 64 * 1024
 
+_LOOKED_AT = 400
+_TELLS_LITTLE = re.compile(r"^\s+at \S+\(|\bINFO\b")
+"""Frames of Java's stack traces, and what goes well; the cause stands before or between them."""
+
 _GUARD = 'read -r _; kill -s KILL -- "-$1"'
 """Reading ends when the last writer of the pipe is gone: that is kcga, whichever way it died."""
 
 
 class Child:
-    """One program, which can be started once. As a context manager it is started on entry and stopped on exit.
+    """One program, which can be started once. A context starts it on entry, if that is not done, and stops it on exit.
 
     Args:
         name: what messages call it, as in "the Kafka broker".
@@ -138,8 +143,8 @@ class Child:
             time.sleep(POLL_S)
 
     def error(self, what: str, lines: int = 12) -> KcgaError:
-        """An error that says `what` and shows the last lines of the log."""
-        tail = self.tail(lines)
+        """An error that says `what` and shows the last lines of the log that tell something."""
+        tail = [line for line in self.tail(_LOOKED_AT) if not _TELLS_LITTLE.search(line)][-lines:]
         said = "\n".join(f"  | {line}" for line in tail) if tail else "  | (nothing)"
         return KcgaError(f"{what}; the end of its log, {self.log}:\n{said}")
 
@@ -178,7 +183,8 @@ class Child:
                     guard.stdin.close()
 
     def __enter__(self) -> Self:
-        self.start()
+        if self._process is None:
+            self.start()
         return self
 
     def __exit__(

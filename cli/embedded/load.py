@@ -9,10 +9,10 @@ import json
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -56,7 +56,7 @@ class LoadReport:
     undelivered: int
     """How many failed or were not acknowledged in time: each may or may not be in the log."""
     problem: str | None
-    """Why the first of them failed."""
+    """Why the first of them failed, or why the client could not go on."""
 
     def as_json(self) -> dict[str, Any]:
         """`delivered` by topic and partition, its sum as `produced`, and the rest as it is."""
@@ -78,10 +78,12 @@ def run_load(
     stop: threading.Event,
     duration_s: float | None = None,
     seed: int = 0,
-    client_config: Mapping[str, str] | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    client_config: Mapping[str, str] = MappingProxyType({}),
 ) -> LoadReport:
     """Produces at the speeds of the profile until `stop` is set or `duration_s` seconds of the profile are done.
+
+    Ends earlier if the client cannot go on; then the report has a `problem`. What the brokers do not take (they are too
+    slow, or away) is not made up for.
 
     Args:
         seed: the same one makes the same records, partition by partition.
@@ -90,33 +92,38 @@ def run_load(
     Raises:
         KcgaError: no broker answers, or a topic does not have the partitions that the profile needs.
     """
-    producer = _CountingProducer(bootstrap_servers, client_config or {}, seed)
-    producer.require_partitions(profile)
+    producer = _CountingProducer(bootstrap_servers, client_config, profile, seed)
+    producer.require_partitions()
     written = dict.fromkeys(profile.partitions, 0)
-    into_profile_s, last = 0.0, clock()
-    while not stop.is_set() and (duration_s is None or into_profile_s < duration_s):
-        for partition in profile.partitions:
-            due = int(profile.courses[partition].bytes_until(into_profile_s))
-            while written[partition] < due:
-                size = producer.produce_next(partition)
-                written[partition] = due if size is None else written[partition] + size
-        producer.serve_callbacks()
-        stop.wait(_TICK_S)
-        now = clock()
-        into_profile_s += min(now - last, _LONGEST_STEP_S)
-        last = now
+    into_profile_s, last = 0.0, time.monotonic()
+    try:
+        while not stop.is_set() and (duration_s is None or into_profile_s < duration_s):
+            for partition in profile.partitions:
+                due = int(profile.courses[partition].bytes_until(into_profile_s))
+                while written[partition] < due:
+                    size = producer.produce_next(partition)
+                    written[partition] = due if size is None else written[partition] + size
+            producer.serve_callbacks()
+            stop.wait(_TICK_S)
+            now = time.monotonic()
+            into_profile_s += min(now - last, _LONGEST_STEP_S)
+            last = now
+    except KafkaException as error:
+        producer.give_up(error)
     return producer.close()
 
 
 class _CountingProducer:
     """A producer that makes up its records itself, and knows what became of them."""
 
-    def __init__(self, bootstrap_servers: str, client_config: Mapping[str, str], seed: int) -> None:
+    def __init__(
+        self, bootstrap_servers: str, client_config: Mapping[str, str], profile: LoadProfile, seed: int
+    ) -> None:
         self._bootstrap_servers = bootstrap_servers
-        self._seed = seed
-        self._streams: dict[TopicPartition, Iterator[tuple[bytes, bytes]]] = {}
+        self._topics = profile.topics
+        self._streams = {partition: records(partition, seed) for partition in profile.partitions}
         self._refused: dict[TopicPartition, tuple[bytes, bytes]] = {}
-        self._delivered: Counter[TopicPartition] = Counter()
+        self._delivered = dict.fromkeys(profile.partitions, 0)
         self._accepted = 0
         self._problem: str | None = None
         self._producer = Producer(
@@ -129,12 +136,12 @@ class _CountingProducer:
             }
         )
 
-    def require_partitions(self, profile: LoadProfile) -> None:
+    def require_partitions(self) -> None:
         try:
             existing = self._producer.list_topics(timeout=_CONNECT_WITHIN_S).topics
         except KafkaException as error:
             raise KcgaError(f"no Kafka broker answers at {self._bootstrap_servers}: {error.args[0].str()}") from error
-        for topic, needed in profile.topics.items():
+        for topic, needed in self._topics.items():
             partitions = len(existing[topic].partitions) if topic in existing else 0
             if partitions < needed:
                 raise KcgaError(
@@ -144,8 +151,6 @@ class _CountingProducer:
 
     def produce_next(self, partition: TopicPartition) -> int | None:
         """Hands the next record over; its size in bytes, or None if the queue is full: the brokers do not keep up."""
-        if partition not in self._streams:
-            self._streams[partition] = records(partition, self._seed)
         refused = self._refused.pop(partition, None)
         key, value = next(self._streams[partition]) if refused is None else refused
         try:
@@ -159,13 +164,16 @@ class _CountingProducer:
     def serve_callbacks(self) -> None:
         self._producer.poll(0)
 
+    def give_up(self, error: KafkaException) -> None:
+        self._problem = error.args[0].str()
+
     def close(self) -> LoadReport:
         """Waits until what was handed over is acknowledged or given up."""
         self._producer.flush(_FLUSH_WITHIN_S)
-        undelivered = self._accepted - self._delivered.total()
+        undelivered = self._accepted - sum(self._delivered.values())
         if undelivered and self._problem is None:
             self._problem = f"not acknowledged within {_FLUSH_WITHIN_S:g} s"
-        return LoadReport(dict(self._delivered), undelivered, self._problem)
+        return LoadReport(self._delivered, undelivered, self._problem)
 
     def _count(self, error: KafkaError | None, message: "Message[bytes, bytes]") -> None:
         if error is not None:
@@ -196,6 +204,8 @@ def main() -> None:
             client_config=settings.kafka.client,
         )
     json.dump(report.as_json(), sys.stdout)
+    if report.problem is not None:
+        raise KcgaError(f"the load generator could not go on: {report.problem}")
 
 
 if __name__ == "__main__":

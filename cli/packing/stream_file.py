@@ -1,0 +1,50 @@
+"""Reads and writes streams of measurements: CSV `iteration,topic,partition,speed`, gzipped or not."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cli.packing.csv_output import CsvTable, number
+from cli.packing.csv_rows import read_rows
+from cli.packing.text_lines import read_lines
+from domain.partitions import TopicPartition
+
+COLUMNS = ("iteration", "topic", "partition", "speed")
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The write speeds at one iteration; partitions appear and vanish from one to the next."""
+
+    iteration: int
+    speeds: Mapping[TopicPartition, float]
+
+
+def read_stream(file: Path) -> list[Measurement]:
+    """The measurements in ascending order of iteration, whatever the order of the rows; numbers may be left out.
+
+    Raises:
+        UsageError: the file cannot be read, or something in it is wrong.
+    """
+    iterations: dict[int, dict[TopicPartition, float]] = {}
+    partitions: dict[TopicPartition, TopicPartition] = {}
+    for row in read_rows(read_lines(file), COLUMNS):
+        # One object for all rows of a partition: long streams take a third of the memory.
+        partition = partitions.setdefault(row.partition, row.partition)
+        speeds = iterations.setdefault(row.id("iteration"), {})
+        if partition in speeds:
+            row.place.fail(f"{partition} is named twice in iteration {row.id('iteration')}")
+        speeds[partition] = row.speed
+    return [Measurement(iteration, speeds) for iteration, speeds in sorted(iterations.items())]
+
+
+def write_stream(file: Path, measurements: Iterable[Measurement]) -> None:
+    """Writes the measurements one by one, as they come.
+
+    Raises:
+        UsageError, KcgaError: the file cannot be written.
+    """
+    with CsvTable(file, COLUMNS) as table:
+        for measurement in measurements:
+            for partition, speed in measurement.speeds.items():
+                table.write((measurement.iteration, partition.topic, partition.partition, number(speed)))

@@ -1,0 +1,84 @@
+"""The records of one cycle, batched by topic, and the account of who read what and when."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from domain.messages import Order, Read
+from domain.partitions import TopicPartition
+
+
+class Record(NamedTuple):
+    """One record as it lies in Kafka."""
+
+    partition: TopicPartition
+    offset: int
+    timestamp_ms: int | None
+    """Since the epoch; none where the broker knows none."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+    @property
+    def bytes(self) -> int:
+        """Of key and value, uncompressed."""
+        return len(self.key or b"") + len(self.value or b"")
+
+
+@dataclass(slots=True)
+class _Span:
+    """What a batch holds of one partition."""
+
+    first_offset: int
+    last_offset: int
+    records: int
+    first_read_at: float
+    last_read_at: float
+
+
+class Batch:
+    """The records of one cycle. Grows while the cycle fetches, and is then written as a whole.
+
+    Records of a partition come in ascending order of their offsets, as Kafka delivers them.
+    """
+
+    def __init__(self) -> None:
+        self.by_topic: dict[str, list[Record]] = {}
+        self.bytes = 0
+        self.records = 0
+        self._spans: dict[TopicPartition, _Span] = {}
+
+    def add(self, records: Iterable[Record], first_read_at: float, last_read_at: float) -> None:
+        """Takes in `records`, which were received between two moments (seconds since the epoch)."""
+        for record in records:
+            self.by_topic.setdefault(record.partition.topic, []).append(record)
+            self.bytes += record.bytes
+            self.records += 1
+            span = self._spans.get(record.partition)
+            if span is None:
+                self._spans[record.partition] = _Span(record.offset, record.offset, 1, first_read_at, last_read_at)
+            else:
+                span.last_offset = record.offset
+                span.last_read_at = last_read_at
+                span.records += 1
+
+    @property
+    def next_offsets(self) -> dict[TopicPartition, int]:
+        """Where reading goes on after this batch: what is committed once it is written."""
+        return {partition: span.last_offset + 1 for partition, span in self._spans.items()}
+
+    def reads(self, stints: Mapping[TopicPartition, Order]) -> tuple[Read, ...]:
+        """What was read of each partition, in ascending order of the partitions; `stints` are those it was read in."""
+        return tuple(
+            Read(
+                topic=partition.topic,
+                partition=partition.partition,
+                stint=stints[partition].sequence,
+                first_offset=span.first_offset,
+                last_offset=span.last_offset,
+                records=span.records,
+                first_read_at=span.first_read_at,
+                last_read_at=span.last_read_at,
+            )
+            for partition, span in sorted(self._spans.items())
+        )

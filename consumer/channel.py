@@ -1,0 +1,120 @@
+"""A consumer's side of `consumer.metadata`: receives its commands, sends its reports."""
+
+from collections.abc import Mapping
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as Position
+
+from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError, commit
+from domain.assignment import ConsumerId
+from domain.messages import ConsumerCommand, ConsumerReport, MessageError, Order
+from domain.topics import CONTROLLER_PARTITION
+
+MOST_COMMANDS = 1_000
+"""Taken in at one look; more are there at the next."""
+
+log = structlog.get_logger(__name__)
+
+
+class CommandReader:
+    """The commands on partition N of the metadata topic, from the moment of `begin()`.
+
+    Args:
+        config: of the client, from `consumer.kafka.reading_config`.
+        topic: the metadata topic.
+        consumer: N.
+    """
+
+    def __init__(self, config: Mapping[str, object], topic: str, consumer: ConsumerId) -> None:
+        self._consumer = Consumer({**config, "fetch.wait.max.ms": 100})
+        self._topic = topic
+        self._partition = consumer
+        self._waiting: list[ConsumerCommand] = []
+        self._next_offset = 0
+        self._taken_to = 0
+
+    def begin(self) -> None:
+        """Takes its place at the end of the partition: what was sent before is meant for an earlier process.
+
+        Raises:
+            KafkaException: the partition does not exist, or no broker answers.
+        """
+        at = Position(self._topic, self._partition)
+        _, self._next_offset = self._consumer.get_watermark_offsets(at, timeout=REQUEST_LIMIT_S)
+        self._taken_to = self._next_offset
+        self._consumer.assign([Position(self._topic, self._partition, self._next_offset)])
+
+    def waiting(self) -> bool:
+        """Whether there are commands to take; looks at what has arrived, and does not wait."""
+        for message in self._consumer.consume(MOST_COMMANDS, 0):
+            self._receive(message)
+        return bool(self._waiting)
+
+    def take(self) -> tuple[ConsumerCommand, ...]:
+        """All commands that have arrived, in the order they came in."""
+        self.waiting()
+        taken, self._waiting = self._waiting, []
+        self._taken_to = self._next_offset
+        return tuple(taken)
+
+    def persist(self, incarnation: str, applied: Order) -> None:
+        """Commits the position behind the commands taken, with the newest that counted as its note.
+
+        Raises:
+            KafkaException: the broker is not known to have it.
+            FatalKafkaError: the client can do nothing more.
+        """
+        note = f"{incarnation} {applied.epoch}.{applied.sequence}"
+        for error in commit(self._consumer, [Position(self._topic, self._partition, self._taken_to, note)]).values():
+            raise KafkaException(error)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _receive(self, message: Message) -> None:
+        error = message.error()
+        if error is not None:
+            if error.fatal():
+                raise FatalKafkaError(error.str())
+            log.warning("commands cannot be read", error=error.str())
+            return
+        self._next_offset = (message.offset() or 0) + 1
+        try:
+            self._waiting.append(ConsumerCommand.decode(message.value()))
+        except MessageError as fault:
+            log.warning("left aside", offset=message.offset(), reason=str(fault))
+
+
+class Reporter:
+    """Sends reports to the controller. One that does not arrive is made up for by the next.
+
+    Args:
+        config: of the client, from `consumer.kafka.common_config`.
+        topic: the metadata topic.
+    """
+
+    def __init__(self, config: Mapping[str, object], topic: str) -> None:
+        self._producer = Producer({"message.timeout.ms": 10_000, "linger.ms": 0, **config, "enable.idempotence": True})
+        self._topic = topic
+
+    def send(self, report: ConsumerReport) -> None:
+        """Hands the report to the client, which sends it in the background, in order."""
+        try:
+            self._producer.produce(
+                self._topic, report.encode(), partition=CONTROLLER_PARTITION, on_delivery=_log_lost_report
+            )
+        except (BufferError, KafkaException) as error:
+            log.warning("a report was not sent", reason=str(error))
+        self._producer.poll(0)
+
+    def close(self, wait_s: float) -> None:
+        """Waits so long, at most, for what was sent to arrive."""
+        self._producer.flush(wait_s)
+        self._producer.purge()
+        self._producer.close()
+
+
+def _log_lost_report(error: KafkaError | None, _: Message) -> None:
+    if error is not None:
+        log.warning("a report did not arrive", reason=error.str())

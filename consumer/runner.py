@@ -1,0 +1,379 @@
+"""One consumer: the four-phase cycle, from its first report to its last.
+
+Fetch, batch by topic, write and commit, obey and acknowledge: the phases follow one another in one thread, so that
+when a command is obeyed nothing that was read awaits its commit. Writes and the opening of a session go on in threads
+of their own, while this one waits and keeps the heartbeat.
+
+The order within a cycle is what keeps records: the lake first, then the commit to Kafka, then the acknowledgement.
+Whatever is interrupted when, the next reader begins at or before the first record that is not in the lake.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import structlog
+from confluent_kafka import KafkaException
+
+from consumer.backoff import pause_s
+from consumer.batch import Batch
+from consumer.channel import CommandReader, Reporter
+from consumer.commands import Holding
+from consumer.cycle import FetchPhase
+from consumer.fetcher import Fetcher
+from consumer.kafka import FatalKafkaError, brief, common_config, fetching_config, reading_config
+from consumer.lake import Lake, LakeError
+from consumer.settings import ConsumerSettings
+from consumer.table import rows
+from domain import topics
+from domain.assignment import ConsumerId
+from domain.messages import ConsumerReport, ConsumerState, Cycle, PartitionRef
+
+LOOK_EVERY_S = 0.1
+"""How often a wait looks at what else there is to do."""
+LAST_REPORT_LIMIT_S = 5.0
+"""How long the end waits for the last report to arrive."""
+
+log = structlog.get_logger(__name__)
+
+
+class ConsumerError(RuntimeError):
+    """The consumer cannot go on; a new process may. Nothing that it read and did not write was committed."""
+
+
+def run(
+    *,
+    consumer: ConsumerId,
+    group: str,
+    bootstrap_servers: str,
+    client_config: Mapping[str, str],
+    settings: ConsumerSettings,
+    metadata_topic: str = topics.METADATA,
+    stop: threading.Event,
+) -> None:
+    """Runs consumer N until `stop` is set: it then finishes the batch in hand, says that it leaves, and returns.
+
+    Args:
+        consumer: N: commands come on this partition of `metadata_topic`.
+        group: the consumer group whose offsets are used. It must have no subscribed member.
+        bootstrap_servers: `host:port` of brokers, separated by commas.
+        client_config: librdkafka's properties, such as those of security.
+        settings: see there.
+        metadata_topic: must exist with more than N partitions.
+        stop: ends the consumer.
+
+    Raises:
+        ConsumerError: it cannot go on, or had to leave with a batch that the lake did not take.
+    """
+    try:
+        with ConsumerProcess(
+            consumer, group, bootstrap_servers, client_config, settings, metadata_topic, stop
+        ) as process:
+            process.run()
+    except FatalKafkaError as error:
+        raise ConsumerError(f"consumer {consumer}: the Kafka client failed for good: {error}") from error
+
+
+class ConsumerProcess:
+    """One incarnation of a consumer; the arguments are those of `run`. A context that closes its clients at its end."""
+
+    def __init__(
+        self,
+        consumer: ConsumerId,
+        group: str,
+        bootstrap_servers: str,
+        client_config: Mapping[str, str],
+        settings: ConsumerSettings,
+        metadata_topic: str,
+        stop: threading.Event,
+    ) -> None:
+        self._settings = settings
+        self._stop = stop
+        self._metadata_topic = metadata_topic
+        self._holding = Holding(consumer, incarnation=uuid.uuid4().hex)
+        self._log = log.bind(consumer=consumer, incarnation=self._holding.incarnation)
+        common = common_config(bootstrap_servers, consumer, client_config)
+        try:
+            self._reporter = Reporter(common, metadata_topic)
+            self._commands = CommandReader(reading_config(common, group), metadata_topic, consumer)
+            self._fetcher = Fetcher(fetching_config(common, group, settings.batch_bytes))
+        except KafkaException as error:
+            raise ConsumerError(
+                f"consumer {consumer}: the Kafka client refuses its settings: {brief(error)}"
+            ) from error
+        writer = f"{group}/{consumer}/{self._holding.incarnation}"
+        self._lake = Lake(settings.spark_remote, settings.lake_root, writer)
+        self._phase = FetchPhase(settings.batch_bytes, settings.wait_time_secs)
+        self._ready = False
+        self._fault: str | None = None
+        self._largest_bytes = 0
+        self._version = 0
+        self._reports = 0
+        self._reported_at = 0.0
+        self._reported: tuple[ConsumerState, str | None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._reporter.close(LAST_REPORT_LIMIT_S)
+        self._commands.close()
+        self._fetcher.close()
+        self._lake.close()
+
+    def run(self) -> None:
+        """Begins, goes through cycles until it is stopped, and leaves."""
+        self._take_place()
+        self._report()
+        self._open_session()
+        self._ready = True
+        while not self._stop.is_set():
+            self._cycle()
+        self._report(leaving=True)
+        self._log.info("leaves")
+
+    def _take_place(self) -> None:
+        """Finds its place among the commands. Nobody has heard of this process before, so none is for it yet.
+
+        Raises:
+            ConsumerError: there was none within the limit.
+        """
+        began = time.monotonic()
+        failures = 0
+        while True:
+            try:
+                self._commands.begin()
+            except KafkaException as error:
+                failures += 1
+                fault = f"partition {self._holding.consumer} of {self._metadata_topic}: {brief(error)}"
+                self._log.warning("has no place yet", reason=fault)
+                if time.monotonic() - began > self._settings.give_up_after_s:
+                    raise ConsumerError(
+                        f"consumer {self._holding.consumer} cannot read its commands, {fault}"
+                    ) from error
+                if self._stop.wait(pause_s(failures)):
+                    return
+            else:
+                return
+
+    def _open_session(self) -> None:
+        """Opens a Spark session, however long a server takes to come up within the limit.
+
+        Raises:
+            ConsumerError: there was none within the limit.
+        """
+        began = time.monotonic()
+        failures = 0
+        while not self._stop.is_set():
+            opening = in_thread(self._lake.connect)
+            self._wait_for([opening], self._settings.write_limit_s)
+            fault = _fault_of(opening, self._settings.write_limit_s)
+            if fault is None:
+                self._log.info("has a Spark session", remote=self._settings.spark_remote)
+                return
+            failures += 1
+            self._set_fault(fault)
+            if time.monotonic() - began > self._settings.give_up_after_s:
+                raise ConsumerError(f"consumer {self._holding.consumer} has no Spark session: {fault}")
+            self._pause(pause_s(failures))
+
+    def _cycle(self) -> None:
+        began = time.monotonic()
+        batch = self._gather()
+        fetched = time.monotonic()
+        done: Cycle | None = None
+        if batch.records:
+            self._write(batch)
+            written = time.monotonic()
+            self._until_committed(lambda: self._fetcher.commit(batch.next_offsets))
+            done = Cycle(
+                bytes=batch.bytes,
+                records=batch.records,
+                fetch_s=fetched - began,
+                write_s=written - fetched,
+                reads=batch.reads(self._holding.stints),
+            )
+        self._set_fault(None)
+        obeyed = not self._stop.is_set() and self._obey()
+        if done is not None or obeyed:
+            self._report(done)
+        self._fetcher.settle()
+        self._beat()
+
+    def _gather(self) -> Batch:
+        """The fetch phase: a batch."""
+        batch = Batch()
+        began = time.monotonic()
+        largest_bytes = 0
+        while True:
+            elapsed_s = time.monotonic() - began
+            interrupted = self._stop.is_set() or self._commands.waiting()
+            ask = self._phase.next_ask(batch.bytes, elapsed_s, self._largest_bytes, interrupted)
+            if ask is None:
+                break
+            fetched = self._fetcher.fetch(ask.records, ask.wait_s)
+            batch.add(fetched.records, fetched.first_at, fetched.last_at)
+            largest_bytes = max(largest_bytes, *(record.bytes for record in fetched.records), 0)
+            self._largest_bytes = max(self._largest_bytes, largest_bytes)
+            self._beat()
+        if batch.records:
+            self._largest_bytes = largest_bytes
+        return batch
+
+    def _write(self, batch: Batch) -> None:
+        """Writes the batch, every topic at the same time, and again what failed until nothing does.
+
+        Raises:
+            ConsumerError: it is told to leave, and the lake does not take the batch; or Spark is gone.
+        """
+        self._version += 1
+        today = datetime.now(UTC).date()
+        left = {topic: rows(records, today) for topic, records in batch.by_topic.items()}
+        batch.by_topic.clear()
+        failures = 0
+        while True:
+            writes = {topic: in_thread(self._append(topic, table)) for topic, table in left.items()}
+            self._wait_for(writes.values(), self._settings.write_limit_s)
+            faults = {topic: _fault_of(write, self._settings.write_limit_s) for topic, write in writes.items()}
+            left = {topic: left[topic] for topic, fault in faults.items() if fault is not None}
+            if not left:
+                return
+            failures += 1
+            fault = next(fault for fault in faults.values() if fault is not None)
+            self._set_fault(fault)
+            if self._stop.is_set():
+                raise ConsumerError(f"consumer {self._holding.consumer} leaves a batch unwritten: {fault}")
+            self._pause(pause_s(failures))
+            self._open_session()
+
+    def _append(self, topic: str, table: pa.Table) -> Callable[[], None]:
+        return lambda: self._lake.append(topic, self._version, table)
+
+    def _obey(self) -> bool:
+        """Takes all commands that wait, follows those that count, and persists that. Whether any counted."""
+        holding, change = self._holding.apply(self._commands.take())
+        if holding.applied == self._holding.applied:
+            return False
+        self._fetcher.stop(change.stop)
+        self._fetcher.start(change.start)
+        self._until_committed(lambda: self._commands.persist(holding.incarnation, holding.applied))
+        # Not before it is persisted: a heartbeat in between would acknowledge it.
+        self._holding = holding
+        self._log.info(
+            "obeyed",
+            applied=tuple(holding.applied),
+            stopped=[str(partition) for partition in change.stop],
+            started=[str(partition) for partition in change.start],
+        )
+        return True
+
+    def _until_committed(self, commit: Callable[[], None]) -> None:
+        """Calls `commit` until the brokers have taken it.
+
+        Raises:
+            ConsumerError: it is told to leave, and they have not.
+        """
+        failures = 0
+        while True:
+            try:
+                commit()
+            except KafkaException as error:
+                failures += 1
+                self._set_fault(f"commit: {brief(error)}")
+                if self._stop.is_set():
+                    raise ConsumerError(
+                        f"consumer {self._holding.consumer} leaves without a commit: {brief(error)}"
+                    ) from error
+                self._pause(pause_s(failures))
+            else:
+                return
+
+    def _wait_for(self, futures: Collection[Future[None]], limit_s: float) -> None:
+        """Waits until all are done, at most so long, and keeps the heartbeat."""
+        until = time.monotonic() + limit_s
+        while (left_s := until - time.monotonic()) > 0:
+            if not wait_for(futures, timeout=min(left_s, LOOK_EVERY_S)).not_done:
+                return
+            self._beat()
+
+    def _pause(self, seconds: float) -> None:
+        """Waits so long, or until it is told to leave, and keeps the heartbeat."""
+        until = time.monotonic() + seconds
+        while (left_s := until - time.monotonic()) > 0:
+            if self._stop.wait(min(left_s, LOOK_EVERY_S)):
+                return
+            self._beat()
+
+    def _set_fault(self, fault: str | None) -> None:
+        if fault is not None and fault != self._fault:
+            self._log.warning("keeps its data and tries again", reason=fault)
+        self._fault = fault
+        self._beat()
+
+    @property
+    def _state(self) -> tuple[ConsumerState, str | None]:
+        fault = self._fault or self._fetcher.fault
+        if not self._ready:
+            return ConsumerState.STARTING, fault
+        return (ConsumerState.READY if fault is None else ConsumerState.DEGRADED), fault
+
+    def _beat(self) -> None:
+        """Reports if the state has changed, or if the last report is long ago."""
+        if self._state != self._reported or time.monotonic() - self._reported_at >= self._settings.heartbeat_s:
+            self._report()
+
+    def _report(self, cycle: Cycle | None = None, *, leaving: bool = False) -> None:
+        state, reason = (ConsumerState.LEAVING, None) if leaving else self._state
+        self._reports += 1
+        self._reported = state, reason
+        self._reported_at = time.monotonic()
+        applied = self._holding.applied
+        self._reporter.send(
+            ConsumerReport(
+                consumer=self._holding.consumer,
+                incarnation=self._holding.incarnation,
+                sequence=self._reports,
+                sent_at=time.time(),
+                state=state,
+                reason=reason,
+                applied_epoch=applied.epoch,
+                applied_sequence=applied.sequence,
+                partitions=() if leaving else tuple(map(PartitionRef.of, self._holding.partitions)),
+                cycle=cycle,
+            )
+        )
+
+
+def in_thread(call: Callable[[], None]) -> Future[None]:
+    """Runs `call` in a thread that does not keep the process from ending, whatever it waits for."""
+    future: Future[None] = Future()
+
+    def body() -> None:
+        try:
+            call()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+
+    threading.Thread(target=body, daemon=True).start()
+    return future
+
+
+def _fault_of(future: Future[None], limit_s: float) -> str | None:
+    """Why the lake did not do what was asked; none if it did."""
+    if not future.done():
+        return f"no answer within {limit_s:g} s"
+    error = future.exception()
+    if error is None or isinstance(error, LakeError):
+        return None if error is None else str(error)
+    raise error

@@ -1,0 +1,73 @@
+"""What the lake holds of each partition: the account by which loss and doubling are found."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql.connect.functions import col as column
+from pyspark.sql.connect.functions import count, countDistinct
+from pyspark.sql.connect.functions import max as max_of
+from pyspark.sql.connect.functions import min as min_of
+from pyspark.sql.connect.session import SparkSession
+
+from consumer.lake import LakeError, brief, open_session, release
+from consumer.table import location
+from domain.partitions import TopicPartition
+
+NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND"})
+"""What Spark calls a table that does not exist."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PartitionAccount:
+    """The rows of one partition."""
+
+    rows: int
+    distinct_offsets: int
+    first_offset: int
+    last_offset: int
+
+    @property
+    def doubled(self) -> int:
+        """Rows too many."""
+        return self.rows - self.distinct_offsets
+
+    @property
+    def missing(self) -> int:
+        """Offsets between the first and the last that have no row. In a topic that is compacted, or written in
+        transactions, such offsets may never have held a record."""
+        return self.last_offset - self.first_offset + 1 - self.distinct_offsets
+
+
+def verify(spark_remote: str, lake_root: str, topics: Iterable[str]) -> dict[TopicPartition, PartitionAccount]:
+    """The account of each partition of `topics` that has a row; topics without a table have none.
+
+    Raises:
+        LakeError: the server does not answer.
+    """
+    session = open_session(spark_remote)
+    try:
+        return {
+            partition: account
+            for topic in sorted(set(topics))
+            for partition, account in _accounts(session, lake_root, topic)
+        }
+    finally:
+        release(session)
+
+
+def _accounts(session: SparkSession, root: str, topic: str) -> list[tuple[TopicPartition, PartitionAccount]]:
+    offset = column("offset")
+    account = (
+        session.read.format("delta")
+        .load(location(root, topic))
+        .groupBy("partition")
+        .agg(count(offset), countDistinct(offset), min_of(offset), max_of(offset))
+    )
+    try:
+        found = account.collect()
+    except AnalysisException as error:
+        if error.getCondition() in NO_TABLE:
+            return []
+        raise LakeError(f"{location(root, topic)}: {brief(error)}") from error
+    return sorted((TopicPartition(topic, row[0]), PartitionAccount(*row[1:])) for row in found)

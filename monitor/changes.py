@@ -1,0 +1,106 @@
+"""Decides what an operator should read: what is different from the round before, never what stayed the same."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from domain.partitions import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How things stand after a round."""
+
+    partitions: frozenset[TopicPartition] = frozenset()
+    """Of interest."""
+    unknown: frozenset[TopicPartition] = frozenset()
+    """Of interest, and without a speed."""
+    leaderless: frozenset[TopicPartition] = frozenset()
+    missing: frozenset[str] = frozenset()
+    """Names and expressions that no topic answers to."""
+    brokers_away: Mapping[int, str] = field(default_factory=dict)
+    """Those of the leaders that do not answer, and why."""
+    leaders: frozenset[int] = frozenset()
+    """The brokers that lead partitions of interest."""
+    cluster_away: str | None = None
+    publishing_fails: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the log."""
+
+    event: str
+    is_trouble: bool = False
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+def changes(before: Standing, after: Standing) -> tuple[Change, ...]:
+    """What happened from `before` to `after`: what is about all, then topics, brokers and partitions, ascending."""
+    known_before = before.partitions - before.unknown
+    known_after = after.partitions - after.unknown
+    return (
+        *_fault(
+            "the cluster cannot be reached, retrying", "the cluster is back", before.cluster_away, after.cluster_away
+        ),
+        *_fault(
+            "write speeds cannot be published, retrying",
+            "write speeds are published again",
+            before.publishing_fails,
+            after.publishing_fails,
+        ),
+        *(
+            Change("no such topic, or no right to describe it", is_trouble=True, details={"topic": topic})
+            for topic in sorted(after.missing - before.missing)
+        ),
+        *(Change("topic found", details={"topic": topic}) for topic in sorted(before.missing - after.missing)),
+        *(
+            Change(
+                "a broker is away, its partitions are not measured",
+                is_trouble=True,
+                details={"broker": broker, "reason": after.brokers_away[broker]},
+            )
+            for broker in sorted(after.brokers_away.keys() - before.brokers_away.keys())
+        ),
+        *(
+            Change(
+                "a broker is back" if broker in after.leaders else "a broker that is away leads nothing any more",
+                details={"broker": broker},
+            )
+            for broker in sorted(before.brokers_away.keys() - after.brokers_away.keys())
+        ),
+        *_partitions("partitions appeared", after.partitions - before.partitions),
+        *_partitions("partitions vanished", before.partitions - after.partitions),
+        *_partitions("partitions have no leader", after.leaderless - before.leaderless, is_trouble=True),
+        *_partitions("partitions have a leader again", (before.leaderless - after.leaderless) & after.partitions),
+        *_partitions("write speeds became unknown", known_before & after.unknown, is_trouble=True),
+        *_partitions("write speeds are known", known_after - known_before),
+    )
+
+
+def _fault(begins: str, ends: str, before: str | None, after: str | None) -> tuple[Change, ...]:
+    if before is None and after is not None:
+        return (Change(begins, is_trouble=True, details={"reason": after}),)
+    if before is not None and after is None:
+        return (Change(ends),)
+    return ()
+
+
+def _partitions(event: str, partitions: frozenset[TopicPartition], is_trouble: bool = False) -> tuple[Change, ...]:
+    by_topic: dict[str, list[int]] = {}
+    for partition in sorted(partitions):
+        by_topic.setdefault(partition.topic, []).append(partition.partition)
+    return tuple(
+        Change(event, is_trouble, {"topic": topic, "partitions": _ranges(numbers)})
+        for topic, numbers in by_topic.items()
+    )
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Ascending numbers, runs of them shortened: `0-3, 7`."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

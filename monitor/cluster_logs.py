@@ -1,0 +1,234 @@
+"""What brokers say of their topics and logs. Every call blocks until the answer or the time-out, from any thread.
+
+Measurements come by kafka-python, since librdkafka has no DescribeLogDirs; configurations by librdkafka.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+import confluent_kafka
+import kafka
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from kafka import KafkaAdminClient
+from kafka.admin import OffsetSpec
+from kafka.errors import KafkaError, NoError, for_code
+
+from domain.partitions import TopicPartition
+from monitor.connection import ConnectionSettingsError, kafka_python_arguments
+from monitor.growth import OffsetRange
+from monitor.interest import Topic
+
+T = TypeVar("T")
+
+_NO_LEADER = -1
+_METADATA_MAX_AGE_MS = 5_000
+"""How soon a broker that was added is known by its address."""
+_RECONNECT_BACKOFF_MAX_MS = 1_000
+"""A broker that is back is noticed within this time and the next measurement."""
+_FAILURES_BEFORE_BOOTSTRAP = 3
+"""Failed descriptions of the topics in a row after which all known addresses count as stale: in a cluster that was
+moved, only the bootstrap servers' name leads to the new ones."""
+
+
+class BrokerAwayError(Exception):
+    """A broker, or the whole cluster, did not answer or refused to; says why in one line."""
+
+
+class ClusterLogs:
+    """The topics of a cluster, and the sizes and offsets of its logs."""
+
+    def __init__(
+        self, bootstrap_servers: str, client_config: Mapping[str, str], request_timeout_s: float = 5.0
+    ) -> None:
+        """Connects to nothing yet.
+
+        Args:
+            bootstrap_servers: `host:port`, separated by commas.
+            client_config: how to connect, in librdkafka's names.
+            request_timeout_s: how long a broker may take to answer.
+
+        Raises:
+            ConnectionSettingsError: `client_config` is not understood.
+        """
+        self._request_timeout_s = request_timeout_s
+        self._arguments = kafka_python_arguments(bootstrap_servers, client_config) | {
+            "request_timeout_ms": round(request_timeout_s * 1000),
+            "bootstrap_timeout_ms": round(request_timeout_s * 1000),
+            "reconnect_backoff_max_ms": _RECONNECT_BACKOFF_MAX_MS,
+            "metadata_max_age_ms": _METADATA_MAX_AGE_MS,
+        }
+        # Both libraries log each failed attempt; kcga logs once when a broker goes and once when it is back.
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)
+        config: dict[str, Any] = {**client_config, "bootstrap.servers": bootstrap_servers, "error_cb": self._heard}
+        try:
+            self._librdkafka = AdminClient(config, logger=silent_logger())
+        except KafkaException as error:
+            raise ConnectionSettingsError(f"the Kafka client refuses its properties: {error.args[0].str()}") from error
+        self._admin: KafkaAdminClient | None = None
+        self._admin_lock = threading.Lock()
+        self._closed = False
+        self._failed_descriptions = 0
+        self._complaint = ""
+
+    def topics(self, names: Collection[str] | None = None) -> dict[str, Topic]:
+        """The topics of these names, or all; those that do not exist, or may not be described, are left out.
+
+        Their cleanup policy is not looked up: see `compacted`.
+
+        Raises:
+            BrokerAwayError: no broker answered.
+        """
+        self._librdkafka.poll(0)  # what it has to complain about piles up otherwise
+        try:
+            described = self._ask(lambda admin: admin.describe_topics(None if names is None else sorted(names)))
+        except BrokerAwayError:
+            self._failed_descriptions += 1
+            if self._failed_descriptions % _FAILURES_BEFORE_BOOTSTRAP == 0:
+                self._disconnect()
+            raise
+        self._failed_descriptions = 0
+        self._complaint = ""
+        return {
+            topic["name"]: Topic(
+                name=topic["name"],
+                topic_id=str(topic["topic_id"]),
+                leaders={
+                    partition["partition_index"]: partition["leader_id"]
+                    if partition["leader_id"] != _NO_LEADER
+                    else None
+                    for partition in topic["partitions"]
+                },
+                internal=topic["is_internal"],
+            )
+            for topic in described
+            if for_code(topic["error_code"]) is NoError
+        }
+
+    def sizes(self, broker: int, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The bytes that `broker`'s replica of each partition holds; those that it has no replica of are left out.
+
+        Raises:
+            BrokerAwayError: it did not answer, or shows no log directory.
+        """
+        asked: dict[str, list[int]] = {}
+        for partition in sorted(partitions):
+            asked.setdefault(partition.topic, []).append(partition.partition)
+        answers = self._ask(lambda admin: admin.describe_log_dirs(asked, brokers=[broker]))
+        directories = [directory for answer in answers for directory in answer["log_dirs"]]
+        if not directories:
+            # What a broker answers to a user who may not ask, without any error.
+            raise BrokerAwayError(
+                "it shows no log directories: the monitor's user needs the operation Describe on the resource Cluster"
+            )
+        return {
+            TopicPartition(topic["name"], replica["partition_index"]): replica["partition_size"]
+            for directory in directories
+            if for_code(directory["error_code"]) is NoError
+            for topic in directory["topics"]
+            for replica in topic["partitions"]
+            if not replica["is_future_key"]  # a copy on its way to another directory
+        }
+
+    def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
+        """Where the log of each partition starts and ends; all of them, or none.
+
+        librdkafka goes on asking the old leader of a partition for minutes, so this is asked by kafka-python, too.
+
+        Raises:
+            BrokerAwayError: a leader did not answer, or leads one of them no more.
+        """
+        starts = self._offsets(partitions, OffsetSpec.EARLIEST)
+        ends = self._offsets(partitions, OffsetSpec.LATEST)
+        return {partition: OffsetRange(starts[partition], ends[partition]) for partition in starts}
+
+    def compacted(self, topics: Collection[str]) -> dict[str, bool]:
+        """Whether the cleanup policy of each topic includes compaction; those that did not tell are left out."""
+        if not topics:
+            return {}
+        answers = self._librdkafka.describe_configs(
+            [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(topics)],
+            request_timeout=self._request_timeout_s,
+        )
+        compacted = {}
+        for resource, answer in answers.items():
+            try:
+                compacted[resource.name] = "compact" in answer.result()["cleanup.policy"].value
+            except KafkaException:
+                continue
+        return compacted
+
+    def close(self) -> None:
+        """Ends the connections; whoever waits for an answer gets a BrokerAwayError."""
+        self._closed = True
+        self._disconnect()
+
+    def _heard(self, error: confluent_kafka.KafkaError) -> None:
+        if error.code() != confluent_kafka.KafkaError._ALL_BROKERS_DOWN:  # says less than those that it follows
+            self._complaint = in_one_line(error.str())
+
+    def _offsets(self, partitions: Collection[TopicPartition], which: OffsetSpec) -> dict[TopicPartition, int]:
+        asked = {kafka.TopicPartition(partition.topic, partition.partition): which for partition in sorted(partitions)}
+        if not asked:
+            return {}
+        return {
+            TopicPartition(partition.topic, partition.partition): found.offset
+            for partition, found in self._ask(lambda admin: admin.list_partition_offsets(asked)).items()
+        }
+
+    def _ask(self, question: Callable[[Any], T]) -> T:
+        try:
+            return question(self._connected())
+        except (KafkaError, RuntimeError) as error:  # the latter from an event loop that was closed meanwhile
+            raise BrokerAwayError(in_one_line(error)) from error
+
+    def _connected(self) -> KafkaAdminClient:
+        with self._admin_lock:
+            if self._closed:
+                raise BrokerAwayError("the connection was closed")
+            if self._admin is None:
+                self._require_reachable()
+                self._admin = _bootstrapped(self._arguments)
+            return self._admin
+
+    def _require_reachable(self) -> None:
+        """kafka-python says of a wrong password or certificate that time ran out, and leaks the sockets of attempts
+        that were refused: librdkafka goes first, and tells."""
+        try:
+            self._librdkafka.describe_cluster(request_timeout=self._request_timeout_s).result()
+        except KafkaException as error:
+            self._librdkafka.poll(0)
+            reason = in_one_line(error.args[0].str())
+            raise BrokerAwayError(f"{self._complaint} ({reason})" if self._complaint else reason) from error
+
+    def _disconnect(self) -> None:
+        with self._admin_lock:
+            admin, self._admin = self._admin, None
+        if admin is not None:
+            admin.close()
+
+
+def _bootstrapped(arguments: Mapping[str, Any]) -> KafkaAdminClient:
+    # The constructor starts a thread before it bootstraps, and leaves it behind where that fails.
+    admin = KafkaAdminClient.__new__(KafkaAdminClient)
+    try:
+        admin.__init__(**arguments)
+    except BaseException:
+        admin._closed = False
+        admin.close()
+        raise
+    return admin
+
+
+def silent_logger() -> logging.Logger:
+    """For librdkafka's clients: what they have to say comes by their error callback, too, and is told once."""
+    logger = logging.getLogger("monitor.librdkafka")
+    logger.setLevel(logging.CRITICAL + 1)
+    return logger
+
+
+def in_one_line(error: object) -> str:
+    """The text of an error without its line breaks, or its type where it has no text."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,90 @@
+"""How kafka-python is told what librdkafka's properties say: kcga's settings name each property once, in its names.
+
+kafka-python is there for DescribeLogDirs alone, which librdkafka does not have.
+"""
+
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class ConnectionSettingsError(ValueError):
+    """A property of the Kafka client that the monitor cannot follow: says which, and what it can."""
+
+
+def _upper_case(value: str) -> str:
+    return value.upper()
+
+
+def _verbatim(value: str) -> str:
+    return value
+
+
+_ARGUMENTS: Mapping[str, tuple[str, Callable[[str], str]]] = {
+    "client.id": ("client_id", _verbatim),
+    "security.protocol": ("security_protocol", _upper_case),
+    "sasl.mechanism": ("sasl_mechanism", _upper_case),
+    "sasl.mechanisms": ("sasl_mechanism", _upper_case),
+    "sasl.username": ("sasl_plain_username", _verbatim),
+    "sasl.password": ("sasl_plain_password", _verbatim),
+    "ssl.ca.location": ("ssl_cafile", _verbatim),
+    "ssl.certificate.location": ("ssl_certfile", _verbatim),
+    "ssl.key.location": ("ssl_keyfile", _verbatim),
+    "ssl.key.password": ("ssl_password", _verbatim),
+    "ssl.crl.location": ("ssl_crlfile", _verbatim),
+}
+_HOSTNAME_CHECK = "ssl.endpoint.identification.algorithm"
+_VERIFICATION = "enable.ssl.certificate.verification"
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def kafka_python_arguments(bootstrap_servers: str, client_config: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments of a kafka-python client that connects as librdkafka does with `client_config`.
+
+    Properties that do not say how to connect and who one is are left aside.
+
+    Args:
+        bootstrap_servers: `host:port`, separated by commas.
+        client_config: librdkafka's properties, such as `security.protocol`.
+
+    Raises:
+        ConnectionSettingsError: there is no server, or a property of security that kafka-python has no counterpart for.
+    """
+    servers = [server.strip() for server in bootstrap_servers.split(",") if server.strip()]
+    if not servers:
+        raise ConnectionSettingsError("bootstrap_servers is empty: it must name a broker, such as kafka-1:9092")
+    arguments: dict[str, Any] = {"bootstrap_servers": servers}
+    for name, value in client_config.items():
+        if name in _ARGUMENTS:
+            argument, translate = _ARGUMENTS[name]
+            arguments[argument] = translate(value)
+        elif name == _HOSTNAME_CHECK:
+            arguments["ssl_check_hostname"] = value.lower() != "none"
+        elif name.startswith(("ssl.", "sasl.", "security.")):
+            raise ConnectionSettingsError(
+                f"the monitor cannot follow the property {name}: of security it knows "
+                f"{', '.join(sorted([*_ARGUMENTS, _HOSTNAME_CHECK, _VERIFICATION]))}"
+            )
+    _require(arguments, "security_protocol", "security.protocol", _PROTOCOLS)
+    if arguments.get("security_protocol", "").startswith("SASL"):
+        arguments.setdefault("sasl_mechanism", "GSSAPI")  # librdkafka's default
+    _require(arguments, "sasl_mechanism", "sasl.mechanism", _MECHANISMS)
+    if client_config.get(_VERIFICATION, "true").lower() == "false":
+        arguments["ssl_context"] = _context_without_verification(arguments)
+    return arguments
+
+
+def _require(arguments: Mapping[str, Any], argument: str, name: str, known: tuple[str, ...]) -> None:
+    if argument in arguments and arguments[argument] not in known:
+        raise ConnectionSettingsError(f"{name} is {arguments[argument]}: it must be one of {', '.join(known)}")
+
+
+def _context_without_verification(arguments: Mapping[str, Any]) -> ssl.SSLContext:
+    """What librdkafka does where the verification of certificates is switched off: encrypts, and trusts anyone."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if "ssl_certfile" in arguments:
+        context.load_cert_chain(arguments["ssl_certfile"], arguments.get("ssl_keyfile"), arguments.get("ssl_password"))
+    return context

@@ -1,0 +1,125 @@
+"""The monitor's loop: survey, compute, publish, and tell what changed."""
+
+import threading
+import time
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+
+import structlog
+
+from domain.messages import WriteSpeedReport
+from domain.speeds import WriteSpeeds
+from domain.topics import WRITE_SPEED
+from monitor.changes import Standing, changes
+from monitor.cluster_logs import ClusterLogs
+from monitor.connection import kafka_python_arguments
+from monitor.estimates import SpeedEstimates
+from monitor.interest import OWN_TOPICS
+from monitor.publisher import ReportPublisher
+from monitor.settings import MonitorSettings
+from monitor.survey import Survey, Surveyor
+
+log = structlog.get_logger("monitor")
+
+
+class Monitor:
+    """Measures the write speeds of the partitions of interest and publishes them, until it is told to stop.
+
+    A report names every partition of interest, with null for a speed that is not known, even where none is: then it
+    still says that the monitor lives, and which partitions there are. As long as it is not known which partitions are
+    of interest, nothing is published.
+    """
+
+    def __init__(
+        self,
+        settings: MonitorSettings,
+        bootstrap_servers: str,
+        client_config: Mapping[str, str],
+        write_speed_topic: str = WRITE_SPEED,
+        own_topics: Collection[str] = OWN_TOPICS,
+    ) -> None:
+        """
+        Args:
+            settings: what to measure, and how often.
+            bootstrap_servers: `host:port`, separated by commas.
+            client_config: how to connect, in librdkafka's property names.
+            write_speed_topic: where the reports go; it must exist.
+            own_topics: what kcga's components talk through: matched by no expression.
+
+        Raises:
+            ConnectionSettingsError: `bootstrap_servers` or `client_config` is not understood.
+        """
+        kafka_python_arguments(bootstrap_servers, client_config)  # bad ones are told before anything is started
+        self._settings = settings
+        self._bootstrap_servers = bootstrap_servers
+        self._client_config = client_config
+        self._topic = write_speed_topic
+        self._own_topics = frozenset(own_topics) | {write_speed_topic}
+
+    def run(self, stop: threading.Event) -> None:
+        """Publishes a report each interval until `stop` is set; a cluster that is away is waited for.
+
+        Raises:
+            ConnectionSettingsError: the Kafka client refuses its settings.
+        """
+        settings = self._settings
+        estimates = SpeedEstimates(settings.window_s, settings.hold_s, settings.interval_s)
+        standing = Standing()
+        with ExitStack() as resources:
+            cluster = ClusterLogs(self._bootstrap_servers, self._client_config, settings.request_timeout_s)
+            surveyor = Surveyor(cluster, settings, self._own_topics)
+            resources.callback(surveyor.close)
+            resources.callback(cluster.close)  # called first: it ends what the surveyor's threads wait for
+            publisher = ReportPublisher(self._topic, self._bootstrap_servers, self._client_config)
+            resources.callback(publisher.close)
+            log.info("monitor started", topics=settings.topics, interval_s=settings.interval_s, reports_to=self._topic)
+            due_at = time.monotonic()
+            while not stop.is_set():
+                survey = surveyor.survey()
+                report = _report(survey, estimates)
+                if report is not None:
+                    publisher.publish(report)
+                before, standing = standing, _standing(survey, report, publisher.fault)
+                _tell(before, standing)
+                # A round that took too long is followed by the next one that is due, not by all that were missed.
+                missed = max(0.0, time.monotonic() - due_at) // settings.interval_s
+                due_at += (missed + 1) * settings.interval_s
+                stop.wait(due_at - time.monotonic())
+            log.info("monitor stopped")
+
+
+def _report(survey: Survey, estimates: SpeedEstimates) -> WriteSpeedReport | None:
+    if survey.interest is None:
+        return None
+    estimates.follow(survey.interest.leaders)
+    estimates.add(survey.measurements)
+    speeds = estimates.speeds(time.monotonic())
+    return WriteSpeedReport.of(
+        WriteSpeeds(
+            measured_at=time.time(),
+            bytes_per_s={partition: speed.bytes_per_s for partition, speed in speeds.items() if speed is not None},
+            unknown=frozenset(partition for partition, speed in speeds.items() if speed is None),
+        )
+    )
+
+
+def _standing(survey: Survey, report: WriteSpeedReport | None, publishing_fails: str | None) -> Standing:
+    leaders = survey.interest.leaders if survey.interest else {}
+    return Standing(
+        partitions=frozenset(leaders),
+        unknown=report.speeds.unknown if report else frozenset(),
+        leaderless=frozenset(partition for partition, leader in leaders.items() if leader is None),
+        missing=survey.interest.missing if survey.interest else frozenset(),
+        brokers_away=survey.away,
+        leaders=frozenset(leader for leader in leaders.values() if leader is not None),
+        cluster_away=survey.cluster_away,
+        publishing_fails=publishing_fails,
+    )
+
+
+def _tell(before: Standing, after: Standing) -> None:
+    for change in changes(before, after):
+        if change.is_trouble:
+            log.warning(change.event, **change.details)
+        else:
+            log.info(change.event, **change.details)

@@ -1,0 +1,58 @@
+"""What the monitor may be told: which topics, how often, over which window."""
+
+import re
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from monitor.interest import is_expression
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class MonitorSettings(BaseModel):
+    """The monitor's settings; all times are in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    topics: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Names, or regular expressions where they begin with `^`. As in librdkafka, an expression need only match the
+    beginning of a name: end it with `$` where it must match all of it."""
+    interval_s: Annotated[float, Field(ge=0.05, le=60)] = 1.0
+    """Time from one measurement to the next."""
+    window_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
+    """A speed is the average over the measurements of this last while."""
+    hold_s: Annotated[float, Field(ge=0, le=3600)] = 15.0
+    """How long a partition that cannot be measured keeps its last good speed; afterwards it is unknown."""
+    discovery_interval_s: Annotated[float, Field(ge=0.05, le=3600)] = 5.0
+    """How often the whole cluster is searched for new topics that match a regular expression."""
+    request_timeout_s: Annotated[float, Field(ge=0.5, le=120)] = 5.0
+    """How long a broker may take to answer before it counts as away."""
+
+    @field_validator("topics")
+    @classmethod
+    def _names_or_expressions(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
+        for topic in topics:
+            if is_expression(topic):
+                try:
+                    re.compile(topic)
+                except re.error as error:
+                    raise ValueError(f"{topic!r} begins with ^ and is no valid regular expression: {error}") from error
+            elif not _LEGAL_NAME.fullmatch(topic) or topic in {".", ".."}:
+                raise ValueError(
+                    f"{topic!r} cannot be the name of a topic: it must be 1 to 249 letters, digits, dots, underscores "
+                    "or hyphens, or a regular expression that begins with ^"
+                )
+        if len(set(topics)) < len(topics):
+            twice = min(topic for topic in topics if topics.count(topic) > 1)
+            raise ValueError(f"{twice!r} is named twice: name each topic and each expression once")
+        return topics
+
+    @model_validator(mode="after")
+    def _window_holds_measurements(self) -> Self:
+        if self.window_s < 2 * self.interval_s:
+            raise ValueError(
+                f"window_s is {self.window_s:g} and interval_s is {self.interval_s:g}: the window must be at least "
+                f"two intervals long ({2 * self.interval_s:g} s), or there is nothing to take a difference of"
+            )
+        return self

@@ -1,0 +1,203 @@
+"""Asks all brokers at once, so that one that is dead or hangs costs only its own partitions.
+
+No broker waits for another: each is asked again once it has answered, and a round takes what has come in.
+
+A size counts only where the topic, described before the broker was asked and again after it answered, is one and the
+same: a topic that was deleted and created again in between never has the size of one log taken for the other's.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from domain.partitions import TopicPartition
+from monitor.cluster_logs import BrokerAwayError
+from monitor.discovery import DescribedTopics, Discovery
+from monitor.growth import LogMeasurement, OffsetRange
+from monitor.interest import OWN_TOPICS, Interest, Topic
+from monitor.settings import MonitorSettings
+
+_BROKERS_AT_ONCE = 64
+
+
+class MeasuredLogs(DescribedTopics, Protocol):
+    """Whom to ask; see `monitor.cluster_logs.ClusterLogs`."""
+
+    def sizes(self, broker: int, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int]: ...
+
+    def offsets(self, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, OffsetRange]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one round found out."""
+
+    interest: Interest | None
+    """The newest known; None as long as the topics could not be described even once."""
+    measurements: tuple[tuple[TopicPartition, LogMeasurement], ...] = ()
+    """The fresh ones, those of each partition in the order in which they were taken."""
+    away: Mapping[int, str] = field(default_factory=dict)
+    """The brokers whose last answer was none, and why."""
+    cluster_away: str | None = None
+    """Why the topics could not be described the last time; None where they could."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    at: float
+    stored_bytes: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What a broker was asked, and its answers to come."""
+
+    topics: Mapping[str, Topic]
+    """As they were known when it was asked."""
+    sizes: Future[_Sizes]
+    offsets: Future[Mapping[TopicPartition, OffsetRange]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    topics: Mapping[str, Topic]
+    broker: int
+    sizes: _Sizes
+    offsets: Mapping[TopicPartition, OffsetRange]
+
+
+class Surveyor:
+    """Surveys the partitions of interest, round after round."""
+
+    def __init__(
+        self,
+        cluster: MeasuredLogs,
+        settings: MonitorSettings,
+        own_topics: frozenset[str] = OWN_TOPICS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        Args:
+            cluster: whom to ask, from several threads.
+            settings: which topics, and how often.
+            own_topics: topics that no expression matches.
+            clock: seconds; never goes back.
+        """
+        self._cluster = cluster
+        self._discovery = Discovery(cluster, settings.topics, settings.discovery_interval_s, own_topics, clock)
+        self._clock = clock
+        self._patience_s = settings.interval_s / 2
+        self._threads = ThreadPoolExecutor(_BROKERS_AT_ONCE, thread_name_prefix="survey")
+        self._interest: Interest | None = None
+        self._description: Future[Interest] | None = None
+        self._questions: dict[int, _Question] = {}
+        self._late_offsets: dict[int, Future[Mapping[TopicPartition, OffsetRange]]] = {}
+        """Asked with sizes that have been taken without them: answers to no question any more."""
+        self._unconfirmed: list[_Answer] = []
+        self._confirming: list[_Answer] = []
+        """Came in before the description that is under way was asked for: it confirms them."""
+        self._away: dict[int, str] = {}
+        self._cluster_away: str | None = None
+
+    def survey(self) -> Survey:
+        """One round; waits for an interval at most, half of it for the sizes and half for the topics."""
+        if self._interest is not None:
+            led = _by_leader(self._interest)
+            self._ask_brokers(led, self._interest.topics)
+            self._collect_answers()
+            self._away = {broker: reason for broker, reason in self._away.items() if broker in led}
+        measurements = self._describe()
+        return Survey(self._interest, measurements, dict(self._away), self._cluster_away)
+
+    def close(self) -> None:
+        """Waits for the questions under way; close the cluster's connections first, and they end soon."""
+        self._threads.shutdown(cancel_futures=True)
+
+    def _ask_brokers(self, led: Mapping[int, frozenset[TopicPartition]], topics: Mapping[str, Topic]) -> None:
+        """Asks those that have answered what they were asked before."""
+        self._late_offsets = {broker: late for broker, late in self._late_offsets.items() if not late.done()}
+        for broker in led.keys() - self._questions.keys():
+            sizes = self._threads.submit(self._sizes, broker, led[broker])
+            asks_offsets = broker not in self._late_offsets
+            offsets = self._threads.submit(self._cluster.offsets, led[broker]) if asks_offsets else None
+            self._questions[broker] = _Question(topics, sizes, offsets)
+
+    def _sizes(self, broker: int, partitions: frozenset[TopicPartition]) -> _Sizes:
+        asked_at = self._clock()
+        stored_bytes = self._cluster.sizes(broker, partitions)
+        # They are from some moment between the question and the answer: the middle is half of that off at most.
+        return _Sizes((asked_at + self._clock()) / 2, stored_bytes)
+
+    def _collect_answers(self) -> None:
+        """Takes the sizes that have come in, with the offsets where those have come in too."""
+        awaited: list[Future[Any]] = []
+        for question in self._questions.values():
+            awaited += [question.sizes] if question.offsets is None else [question.sizes, question.offsets]
+        wait(awaited, timeout=self._patience_s)
+        for broker in [broker for broker, question in self._questions.items() if question.sizes.done()]:
+            question = self._questions.pop(broker)
+            if question.offsets is not None and not question.offsets.done():
+                self._late_offsets[broker] = question.offsets
+            try:
+                sizes = question.sizes.result()
+            except BrokerAwayError as error:
+                self._away[broker] = str(error)
+                continue
+            self._away.pop(broker, None)
+            self._unconfirmed.append(_Answer(question.topics, broker, sizes, _offsets_in(question)))
+
+    def _describe(self) -> tuple[tuple[TopicPartition, LogMeasurement], ...]:
+        """Brings the interest up to date, and returns what that confirms."""
+        if self._description is None:
+            self._description = self._threads.submit(self._discovery.interest)
+            self._confirming, self._unconfirmed = self._unconfirmed, []
+        wait([self._description], timeout=self._patience_s)
+        if not self._description.done():
+            return ()
+        description, self._description = self._description, None
+        try:
+            self._interest = description.result()
+        except BrokerAwayError as error:
+            self._cluster_away = str(error)
+            return ()
+        self._cluster_away = None
+        return tuple(
+            measurement for answer in self._confirming for measurement in _confirmed(answer, self._interest.topics)
+        )
+
+
+def _by_leader(interest: Interest) -> dict[int, frozenset[TopicPartition]]:
+    led: dict[int, set[TopicPartition]] = {}
+    for partition, leader in interest.leaders.items():
+        if leader is not None:
+            led.setdefault(leader, set()).add(partition)
+    return {broker: frozenset(partitions) for broker, partitions in led.items()}
+
+
+def _offsets_in(question: _Question) -> Mapping[TopicPartition, OffsetRange]:
+    if question.offsets is None or not question.offsets.done():
+        return {}
+    try:
+        return question.offsets.result()
+    except BrokerAwayError:  # sizes alone say less, and enough as long as nothing is deleted
+        return {}
+
+
+def _confirmed(answer: _Answer, topics: Mapping[str, Topic]) -> list[tuple[TopicPartition, LogMeasurement]]:
+    return [
+        (
+            partition,
+            LogMeasurement(
+                at=answer.sizes.at,
+                topic_id=topic.topic_id,
+                leader=answer.broker,
+                stored_bytes=stored_bytes,
+                offsets=answer.offsets.get(partition),
+                compacted=topic.compacted,
+            ),
+        )
+        for partition, stored_bytes in answer.sizes.stored_bytes.items()
+        if (topic := topics.get(partition.topic)) and topic.topic_id == answer.topics[partition.topic].topic_id
+    ]

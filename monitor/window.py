@@ -1,0 +1,103 @@
+"""Decides the write speed of one partition: the queue of its measurements of the last while (section Monitor).
+
+Invariant: a speed comes from two measurements of one log, at most one window and at least half an interval apart.
+It is never negative, and it is None (unknown) where it cannot be known.
+
+The queue holds, for each measurement, the bytes appended since the oldest: a sum that only grows, whatever happens to
+the log's size. As long as nothing is deleted, it is the size itself, and the speed is the paper's
+`(last size - first size) / time between them`.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+from monitor.growth import LogMeasurement, Method, RecordSize, growth
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSpeed:
+    """A partition's write speed, how it was measured and when."""
+
+    bytes_per_s: float
+    method: Method
+    """`END_OFFSETS` where any part of the window had to be measured so."""
+    measured_at: float
+    """When the newest of its measurements was taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    at: float
+    appended_bytes: float
+    """Since this window began to count; never less than in the entry before."""
+    by_offsets: int
+    """How many steps up to here were measured by end offsets."""
+
+
+class SpeedWindow:
+    """The measurements of one partition in the last `window_s`, and the speed that they give."""
+
+    def __init__(self, window_s: float, hold_s: float, least_span_s: float = 0.0) -> None:
+        """
+        Args:
+            window_s: measurements older than this, against the newest, are forgotten.
+            hold_s: for how long the last good speed stands in where there is no fresh measurement.
+            least_span_s: two measurements closer together give no speed: an answer that comes late, and the next that
+                comes in time, may be a moment apart, and a moment's burst is no speed.
+        """
+        self._window_s = window_s
+        self._hold_s = hold_s
+        self._least_span_s = least_span_s
+        self._entries: deque[_Entry] = deque()
+        self._newest: LogMeasurement | None = None
+        self._record_size = RecordSize()
+        self._last_good: WriteSpeed | None = None
+
+    def add(self, measurement: LogMeasurement) -> None:
+        """Takes in a measurement; one that is not newer than the newest is left aside."""
+        before = self._newest
+        if before is not None and measurement.at <= before.at:
+            return
+        self._newest = measurement
+        if before is None:
+            self._begin(measurement)
+            return
+        self._record_size = self._record_size.observe(before, measurement)
+        appended = growth(before, measurement, self._record_size.bytes_per_record)
+        if appended is None:
+            if measurement.topic_id != before.topic_id:
+                self._record_size = RecordSize()
+                self._last_good = None
+            self._begin(measurement)
+            return
+        last = self._entries[-1]
+        self._entries.append(
+            _Entry(
+                measurement.at,
+                last.appended_bytes + appended.bytes,
+                last.by_offsets + (appended.method is Method.END_OFFSETS),
+            )
+        )
+        while self._entries[0].at < measurement.at - self._window_s:
+            self._entries.popleft()
+        self._last_good = self._measured() or self._last_good
+
+    def speed(self, at: float) -> WriteSpeed | None:
+        """The speed at the moment `at`, or None: too few measurements, or none within the last `hold_s`."""
+        good = self._last_good
+        return good if good is not None and at - good.measured_at <= self._hold_s else None
+
+    def _begin(self, measurement: LogMeasurement) -> None:
+        self._entries.clear()
+        self._entries.append(_Entry(measurement.at, 0.0, 0))
+
+    def _measured(self) -> WriteSpeed | None:
+        first, last = self._entries[0], self._entries[-1]
+        elapsed_s = last.at - first.at
+        if elapsed_s <= 0 or elapsed_s < self._least_span_s:
+            return None
+        return WriteSpeed(
+            bytes_per_s=(last.appended_bytes - first.appended_bytes) / elapsed_s,
+            method=Method.END_OFFSETS if last.by_offsets > first.by_offsets else Method.STORED_BYTES,
+            measured_at=last.at,
+        )

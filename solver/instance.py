@@ -1,0 +1,242 @@
+"""The problem in the form that engines work on: sizes in units of a consumer's capacity, bins with what they hold.
+
+Also the way back: a *packing* (what each bin keeps, and sets of moved partitions with room for them) becomes an
+assignment here. Partitions nobody writes to are left out of the instance: they cost nothing to move and take no room,
+so they are added to the assignment at the end.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.assignment import Assignment, ConsumerId
+from domain.partitions import TopicPartition
+from solver.problem import Problem
+
+FIT_TOLERANCE = 1e-9
+"""In capacities: how far a sum of sizes may be above a room and fit (see `evaluation.LOAD_TOLERANCE`)."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """A consumer that has partitions, must have some, or has a capacity of its own."""
+
+    consumer: ConsumerId
+    capacity: float
+    """What it may hold if it is given nothing, in capacities."""
+    packing_capacity: float
+    """What it may hold if it is given something, in capacities."""
+    own: tuple[int, ...]
+    """The items it has now that may stay or leave, largest first."""
+    required: tuple[int, ...]
+    """The items that must be on it."""
+    receives_required: bool
+    """Whether one of `required` is not on it now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """A solution as engines find it: who keeps what, and which items go together into one room."""
+
+    kept: Mapping[int, tuple[int, ...]]
+    """The items that each bin keeps, `required` included, by its index in `Instance.bins`."""
+    moved: Sequence[tuple[int, ...]]
+    """Sets of other items, each of which goes into one bin that keeps something, or into an empty one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The items are numbered from the largest to the smallest; ties by topic and partition."""
+
+    problem: Problem
+    partitions: tuple[TopicPartition, ...]
+    sizes: Floats
+    """The speed of each item in units of the problem's capacity."""
+    home: Ints
+    """The index of the bin that has the item now, or -1."""
+    bins: tuple[Bin, ...]
+    """By ascending consumer."""
+    idle: tuple[TopicPartition, ...]
+    """The partitions of speed 0 that may be anywhere."""
+    constant: float
+    """Lambda times the size of all items that have a home: the migration penalty if all of them move."""
+    packing_capacity: float
+    """Of a new consumer, in capacities."""
+
+    @property
+    def weight(self) -> float:
+        return self.problem.migration_weight
+
+    @classmethod
+    def of(cls, problem: Problem) -> "Instance":
+        """The instance of `problem`."""
+        fixed = problem.fixed
+        speeds = problem.speeds
+        idle = tuple(sorted(p for p, speed in speeds.items() if speed == 0 and p not in fixed))
+        partitions = tuple(sorted(speeds.keys() - set(idle), key=lambda p: (-speeds[p], p)))
+        sizes = np.array([speeds[p] / problem.capacity for p in partitions], dtype=np.float64)
+
+        own: dict[ConsumerId, list[int]] = {}
+        required: dict[ConsumerId, list[int]] = {}
+        for item, partition in enumerate(partitions):
+            if partition in fixed:
+                required.setdefault(fixed[partition], []).append(item)
+            elif partition in problem.current:
+                own.setdefault(problem.current[partition], []).append(item)
+        larger = {c for c, capacity in problem.capacities.items() if capacity > problem.capacity}
+        bins = tuple(
+            Bin(
+                consumer=consumer,
+                capacity=problem.capacity_of(consumer) / problem.capacity,
+                packing_capacity=problem.packing_capacity_of(consumer) / problem.capacity,
+                own=tuple(own.get(consumer, ())),
+                required=tuple(required.get(consumer, ())),
+                receives_required=any(
+                    problem.current.get(partitions[item]) != consumer for item in required.get(consumer, ())
+                ),
+            )
+            for consumer in sorted(own.keys() | required.keys() | larger)
+        )
+        index = {bin_.consumer: number for number, bin_ in enumerate(bins)}
+        home = np.array([index.get(problem.current.get(p, -1), -1) for p in partitions], dtype=np.int64)
+        return cls(
+            problem=problem,
+            partitions=partitions,
+            sizes=sizes,
+            home=home,
+            bins=bins,
+            idle=idle,
+            constant=problem.migration_weight * float(sizes[[p in problem.current for p in partitions]].sum()),
+            packing_capacity=problem.packing_capacity_of(-1) / problem.capacity,
+        )
+
+    def room_beside(self, bin_: Bin, kept: Iterable[int]) -> float | None:
+        """What `bin_` may be given while it keeps `kept`, in capacities; None where it cannot keep them at all."""
+        items = tuple(kept)
+        load = float(self.sizes[list(items)].sum())
+        alone = len(items) == 1 and load > bin_.capacity
+        if alone:
+            return 0.0 if load > 1 or items == bin_.required else None
+        limit = bin_.packing_capacity if bin_.receives_required and len(items) > 1 else bin_.capacity
+        if load > limit + FIT_TOLERANCE * bin_.capacity:
+            return None
+        return max(0.0, bin_.packing_capacity - load)
+
+    def assignment(self, packing: Packing) -> Assignment:
+        """Gives every set of moved items a bin with room for it, the largest set first, and places idle partitions.
+
+        An item that is in several sets counts in the first: where it is kept, if it is.
+        """
+        placed: dict[int, ConsumerId] = {}
+        rooms: list[tuple[float, ConsumerId]] = []
+        loads: dict[ConsumerId, float] = {}
+        closed: set[ConsumerId] = set()
+        for number in sorted(packing.kept):
+            bin_ = self.bins[number]
+            kept = packing.kept[number]
+            for item in kept:
+                placed[item] = bin_.consumer
+            loads[bin_.consumer] = float(self.sizes[list(kept)].sum())
+            room = self.room_beside(bin_, kept)
+            if kept and room:
+                insort(rooms, (room, bin_.consumer))
+            elif kept and loads[bin_.consumer] > bin_.capacity:
+                closed.add(bin_.consumer)
+        groups = []
+        for group in packing.moved:
+            new = tuple(item for item in group if item not in placed)
+            if new:
+                groups.append(new)
+                placed.update(dict.fromkeys(new, -1))
+        size_of = {group: float(self.sizes[list(group)].sum()) for group in groups}
+        empty: list[tuple[int, ...]] = []
+        # Best fit is as good as any: the rooms that a smaller set could also have taken are never larger.
+        for group in sorted(groups, key=lambda group: (-size_of[group], group)):
+            index = bisect_left(rooms, (size_of[group] - FIT_TOLERANCE, -1))
+            if index == len(rooms):
+                empty.append(group)
+                continue
+            _, consumer = rooms.pop(index)
+            placed.update(dict.fromkeys(group, consumer))
+            loads[consumer] += size_of[group]
+        for group, consumer in zip(empty, self._consumers_for(empty, size_of, loads.keys()), strict=True):
+            placed.update(dict.fromkeys(group, consumer))
+            loads[consumer] = size_of[group]
+            if size_of[group] > self.problem.capacity_of(consumer) / self.problem.capacity:
+                closed.add(consumer)
+        consumers = {self.partitions[item]: consumer for item, consumer in placed.items()}
+        self._place_idle(consumers, loads, closed)
+        return Assignment(consumers)
+
+    def _consumers_for(
+        self, groups: Sequence[tuple[int, ...]], size_of: Mapping[tuple[int, ...], float], used: Iterable[ConsumerId]
+    ) -> list[ConsumerId]:
+        """A consumer that is not in use for each group: where most of it is now if it may be, else the lowest number."""
+        problem = self.problem
+        taken = set(used)
+        chosen: list[ConsumerId] = []
+        next_free = problem.first_consumer
+        special = sorted(
+            (problem.capacity_of(b.consumer) / problem.capacity, b.consumer) for b in self.bins if b.capacity > 1
+        )
+        for group in groups:
+            size = size_of[group]
+            at_home: dict[ConsumerId, float] = {}
+            for item in group:
+                if self.home[item] >= 0:
+                    consumer = self.bins[self.home[item]].consumer
+                    at_home[consumer] = at_home.get(consumer, 0.0) + float(self.sizes[item])
+            candidates = [c for c in at_home if c not in taken and self._may_hold(c, size, len(group))]
+            if candidates:
+                consumer = min(candidates, key=lambda c: (-at_home[c], c))
+            else:
+                wanted = [c for capacity, c in special if c not in taken and self._may_hold(c, size, len(group))]
+                if size > self.packing_capacity + FIT_TOLERANCE and wanted and (len(group) > 1 or size <= 1):
+                    consumer = wanted[0]
+                else:
+                    while next_free in taken or problem.capacity_of(next_free) != problem.capacity:
+                        next_free += 1
+                    consumer = next_free
+            taken.add(consumer)
+            chosen.append(consumer)
+        return chosen
+
+    def _may_hold(self, consumer: ConsumerId, size: float, count: int) -> bool:
+        problem = self.problem
+        if count == 1:
+            return size > 1 or size <= problem.capacity_of(consumer) / problem.capacity + FIT_TOLERANCE
+        return size <= problem.packing_capacity_of(consumer) / problem.capacity + FIT_TOLERANCE
+
+    def _place_idle(
+        self, consumers: dict[TopicPartition, ConsumerId], loads: dict[ConsumerId, float], closed: set[ConsumerId]
+    ) -> None:
+        """Leaves idle partitions where they are if that consumer is in use, else adds them to the least loaded one."""
+        if not self.idle:
+            return
+        problem = self.problem
+        open_ = [
+            (load, consumer)
+            for consumer, load in loads.items()
+            if consumer not in closed
+            and load <= problem.packing_capacity_of(consumer) / problem.capacity + FIT_TOLERANCE
+        ]
+        refuge = min(open_)[1] if open_ else None
+        for partition in self.idle:
+            current = problem.current.get(partition)
+            if current is not None and current in loads and current not in closed:
+                consumers[partition] = current
+                continue
+            if refuge is None:
+                refuge = current if current is not None and current not in loads else None
+                if refuge is None:
+                    refuge = problem.first_consumer
+                    while refuge in loads:
+                        refuge += 1
+                loads[refuge] = 0.0
+            consumers[partition] = refuge

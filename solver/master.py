@@ -1,0 +1,415 @@
+"""The linear relaxation of the arc-flow model, its paths made as they are needed (column generation).
+
+After Valerio de Carvalho (1999), with bins that are not alike. A bin that keeps a set of partitions has some room left
+(`KeptSet.room`); an empty bin has all of it. Rooms are *levels* in descending order, joined into a chain: room that
+nobody takes on one level flows to the next. A *path* is a set of moved partitions, and takes one room of the lowest
+level that it fits. As paths do not say which bin they are for, there are few of them; and as sizes are no integers
+here, neither rooms nor paths are rounded.
+
+    minimise    bins - sum of savings of kept sets                      (+ `Instance.constant`)
+    subject to  every item is kept or on a path
+                a bin keeps at most one set                             (exactly one where it has required items)
+                on each level: rooms + what flows down to it >= paths + what flows on
+                lowest <= bins <= highest                               (bins = kept sets + empty bins)
+
+Its dual values price the items, bins and rooms; what the model does not know yet and would improve it is found by
+`knapsack`. Whatever the prices are, `Prices.bound` is a bound of the true problem.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.math_opt.python import mathopt
+
+from solver.deadline import Deadline
+from solver.instance import FIT_TOLERANCE, Floats, Instance, Packing
+from solver.kept import KeptSet
+from solver.knapsack import BestSets, Grid, best_sets, best_values, profitable_sets
+
+WHOLE = 1 + 1e-6
+"""The level of an empty bin, in capacities: above all others, as a partition that is too fast needs one to itself."""
+_GAIN = 1e-9
+"""What a path must gain to be worth adding, in consumers."""
+_MISSING = 50.0
+"""What it costs in the relaxation to leave an item out, in consumers: a node that does so cannot be completed."""
+_INTEGRAL = 1e-6
+_FEW = 20
+"""Paths: where fewer are found for the levels, others are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """A part of the search space."""
+
+    fewest: int = 0
+    """Consumers."""
+    most: int = 10**9
+    staying: frozenset[int] = frozenset()
+    """Items that stay at home."""
+    leaving: frozenset[int] = frozenset()
+    """Items that leave home."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """A solution of the relaxation."""
+
+    objective: float
+    """Of the columns that the model has."""
+    bound: float
+    """No solution of the true problem within the restriction is below this."""
+    bins: float
+    kept: Floats
+    """The share of each kept set that is chosen."""
+    paths: Floats
+    kept_costs: Floats
+    """The reduced cost of each kept set: what the objective grows by, at least, if it is chosen."""
+    path_costs: Floats
+    prices: Floats
+    """What it is worth to cover each item."""
+    room_prices: Floats
+    """What a room of each level costs."""
+    missing: float
+    """How many items were left out."""
+    complete: bool
+    """Whether no path is left that would improve it."""
+
+    @property
+    def is_integral(self) -> bool:
+        return self.missing < _INTEGRAL and all(
+            bool((np.abs(values - np.round(values)) < _INTEGRAL).all()) for values in (self.kept, self.paths)
+        )
+
+
+class Master:
+    """The relaxation, and the columns that it has."""
+
+    def __init__(self, instance: Instance, kept: Sequence[KeptSet], grid: Grid) -> None:
+        self.instance = instance
+        self.kept = kept
+        self.grid = grid
+        self.paths: list[tuple[int, ...]] = []
+        self._known: set[tuple[int, ...]] = set()
+        self.required = frozenset(item for bin_ in instance.bins for item in bin_.required)
+        self._free = np.array([item not in self.required for item in range(len(instance.sizes))], dtype=np.bool_)
+        self.levels: Floats = np.unique(np.array([*(k.room for k in kept if k.room > 0), WHOLE]))
+        self._kept_bin = np.array([k.bin for k in kept], dtype=np.int64)
+        self._kept_saving = np.array([k.saving for k in kept])
+        self._kept_room = np.array([k.room for k in kept])
+        self._widest = min(float(self.levels[-1]), max([instance.packing_capacity, *(k.room for k in kept)]))
+        self._must_open = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
+
+        model = mathopt.Model()
+        self._model = model
+        self._item_rows = [model.add_linear_constraint(lb=1.0) for _ in instance.sizes]
+        for row, free in zip(self._item_rows, self._free, strict=True):
+            if not free:
+                row.lower_bound = 0.0
+        self._bin_rows = [model.add_linear_constraint(lb=1.0 if must else 0.0, ub=1.0) for must in self._must_open]
+        self._level_rows = [model.add_linear_constraint(lb=0.0) for _ in self.levels]
+        self._rows = [*self._item_rows, *self._bin_rows, *self._level_rows]
+        self._missing = [self._column(_MISSING, [row]) for row in [*self._item_rows, *self._bin_rows]]
+        self._bins = self._column(1.0)
+        self._count_row = model.add_linear_constraint(lb=0.0, ub=0.0)
+        self._count_row.set_coefficient(self._bins, -1.0)
+        self._empty = self._column(0.0, [self._level_rows[-1], self._count_row])
+        for upper, lower in zip(self._level_rows[1:], self._level_rows[:-1], strict=True):
+            self._column(0.0, [lower], [upper])
+        self._kept_columns = [self._kept_column(k) for k in kept]
+        self._path_columns: list[mathopt.Variable] = []
+        self._members = np.array([item for k in kept for item in k.items], dtype=np.int64)
+        """The items of all kept sets, one set after the other, and whose they are."""
+        self._member_of = np.repeat(np.arange(len(kept)), [len(k.items) for k in kept])
+        self.add_paths((item,) for item in np.flatnonzero(self._free).tolist())
+        self._solver = mathopt.IncrementalSolver(model, mathopt.SolverType.GLOP)
+        self._restriction = Restriction()
+
+    def _column(
+        self,
+        cost: float,
+        adds: Iterable[mathopt.LinearConstraint] = (),
+        takes: Iterable[mathopt.LinearConstraint] = (),
+    ) -> mathopt.Variable:
+        variable = self._model.add_variable(lb=0.0)
+        if cost:
+            self._model.objective.set_linear_coefficient(variable, cost)
+        for row in adds:
+            row.set_coefficient(variable, 1.0)
+        for row in takes:
+            row.set_coefficient(variable, -1.0)
+        return variable
+
+    def _kept_column(self, kept: KeptSet) -> mathopt.Variable:
+        rows = [self._item_rows[item] for item in kept.items if self._free[item]]
+        rows += [self._bin_rows[kept.bin], self._count_row]
+        if kept.room > 0:
+            rows.append(self._level_rows[int(np.searchsorted(self.levels, kept.room))])
+        return self._column(-kept.saving, rows)
+
+    def level_of(self, path: tuple[int, ...]) -> int:
+        """The lowest level that has room for `path`."""
+        size = float(self.instance.sizes[list(path)].sum())
+        if len(path) == 1 and size > 1 and self.levels[-1] == WHOLE:
+            return len(self.levels) - 1
+        return int(np.searchsorted(self.levels, size - FIT_TOLERANCE))
+
+    def add_paths(self, paths: Iterable[tuple[int, ...]]) -> int:
+        """Adds those that the model does not have yet, and says how many."""
+        before = len(self.paths)
+        for path in paths:
+            if path and path not in self._known:
+                self._known.add(path)
+                self.paths.append(path)
+                rows = [self._item_rows[item] for item in path]
+                self._path_columns.append(self._column(0.0, rows, [self._level_rows[self.level_of(path)]]))
+        return len(self.paths) - before
+
+    def add_best_sets(self, prices: Floats) -> int:
+        """Adds a path for each level: the set that is worth most at `prices`."""
+        widest = int(self.grid.room(np.array([self._widest]))[0])
+        rooms = np.unique(self.grid.room(np.minimum(self.levels, self._widest)))
+        return self.add_paths(best_sets(np.where(self._free, prices, 0.0), self.grid.up, widest).sets_in(rooms))
+
+    def restrict(self, restriction: Restriction) -> None:
+        """Confines the model to a part of the search space, in place of the one before."""
+        self._restriction = restriction
+        self._bins.lower_bound = float(restriction.fewest)
+        self._bins.upper_bound = float(restriction.most)
+        allowed, forced = self._allowed()
+        for column, is_allowed in zip(self._kept_columns, allowed.tolist(), strict=True):
+            upper = np.inf if is_allowed else 0.0
+            if column.upper_bound != upper:
+                column.upper_bound = upper
+        for row, is_forced in zip(self._bin_rows, forced.tolist(), strict=True):
+            lower = 1.0 if is_forced else 0.0
+            if row.lower_bound != lower:
+                row.lower_bound = lower
+
+    def _allowed(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which kept sets may be chosen, and which bins must choose one."""
+        allowed = np.ones(len(self.kept), dtype=np.bool_)
+        forced = self._must_open.copy()
+        for item in self._restriction.leaving:
+            allowed[self._with(item)] = False
+        for item in self._restriction.staying:
+            home = int(self.instance.home[item])
+            forced[home] = True
+            without = self._kept_bin == home
+            without[self._with(item)] = False
+            allowed &= ~without
+        return allowed, forced
+
+    def _with(self, item: int) -> NDArray[np.int64]:
+        """The kept sets that hold `item`."""
+        return self._member_of[self._members == item]
+
+    def solve(self, deadline: Deadline, cutoff: float) -> Relaxed | None:
+        """Solves the relaxation, adding paths until none improves it, or its bound is above `cutoff`.
+
+        Returns:
+            What it had when time was up, or None where that is nothing.
+        """
+        best: Relaxed | None = None
+        bound = -np.inf
+        first = True
+        while not deadline.passed:
+            result = self._solver.solve(
+                params=mathopt.SolveParameters(
+                    time_limit=timedelta(seconds=deadline.remaining),
+                    # New bounds leave the last basis dual feasible, new paths leave it primal feasible.
+                    lp_algorithm=mathopt.LPAlgorithm.DUAL_SIMPLEX if first else mathopt.LPAlgorithm.PRIMAL_SIMPLEX,
+                )
+            )
+            if result is None or not result.has_primal_feasible_solution() or not result.has_dual_feasible_solution():
+                return best
+            first = False
+            duals = np.array(result.dual_values(self._rows))
+            items, bins = len(self._item_rows), len(self._bin_rows)
+            prices = np.where(self._free, np.maximum(duals[:items], 0.0), 0.0)
+            room_prices = np.maximum.accumulate(np.maximum(duals[items + bins :], 0.0))
+            per_bin = -float(result.dual_values(self._count_row))
+            if deadline.passed:
+                return best
+            widest = int(self.grid.room(np.array([self._widest]))[0])
+            sets = best_sets(prices, self.grid.up, widest)
+            rooms = np.minimum(self.levels, self._widest)
+            units = self.grid.room(rooms)
+            gaining = sets.values[units] > room_prices + _GAIN
+            added = 0
+            if gaining.any():
+                added = self.add_paths(sets.sets_in(np.unique(units[gaining])))
+                if added < _FEW:
+                    added += self.add_paths(self._with_each_item(sets, prices, room_prices))
+            true_prices: Floats | None = None
+            if not added:
+                missed = self._missed(prices, room_prices, deadline)
+                if missed is None:
+                    true_prices = np.maximum(room_prices, self._values_at_most(prices, rooms))
+                else:
+                    added = self.add_paths(missed)
+                    true_prices = None if added else room_prices
+            else:
+                true_prices = np.maximum(room_prices, self._values_at_most(prices, rooms))
+            if true_prices is not None:
+                bound = max(bound, self._bound(prices, true_prices, per_bin, cutoff))
+            values = result.variable_values()
+            reduced = result.reduced_costs()
+            paths = self._path_columns[: len(self.paths) - added]
+            best = Relaxed(
+                objective=result.objective_value() + self.instance.constant,
+                bound=bound,
+                bins=values[self._bins],
+                kept=np.array([values[column] for column in self._kept_columns]),
+                paths=np.array([values[column] for column in paths]),
+                kept_costs=np.array([reduced[column] for column in self._kept_columns]),
+                path_costs=np.array([reduced[column] for column in paths]),
+                prices=prices,
+                room_prices=room_prices,
+                missing=sum(values[column] for column in self._missing),
+                complete=not added,
+            )
+            if not added or bound > cutoff:
+                return best
+        return best
+
+    def _with_each_item(self, sets: BestSets, prices: Floats, room_prices: Floats) -> list[tuple[int, ...]]:
+        """For each item, the set that it is worth most with in an empty bin, where that gains."""
+        widest = len(sets.values) - 1
+        items = np.flatnonzero((prices > 0) & (self.grid.up <= widest))
+        rooms = widest - self.grid.up[items]
+        gaining = prices[items] + sets.values[rooms] > room_prices[-1] + _GAIN
+        items, rooms = items[gaining], rooms[gaining]
+        return [
+            tuple(sorted((item, *others)))
+            for item, others in zip(items.tolist(), sets.sets_in(rooms), strict=True)
+            if item not in others
+        ]
+
+    def _missed(self, prices: Floats, room_prices: Floats, deadline: Deadline) -> list[tuple[int, ...]] | None:
+        """The paths that gain and that rounding sizes up hides; None where there are too many to look for."""
+        return [] if self.grid.is_exact else self._paths_within(-_GAIN, prices, room_prices, 200_000, deadline)
+
+    def _paths_within(
+        self, width: float, prices: Floats, room_prices: Floats, at_most: int, deadline: Deadline
+    ) -> list[tuple[int, ...]] | None:
+        coarse = Grid.of(self.instance.sizes, min(self.grid.units, max(1024, 6_000_000 // max(1, len(prices)))))
+        within = self.levels <= self._widest
+        return profitable_sets(
+            prices,
+            self.instance.sizes,
+            coarse,
+            np.append(self.levels[within], self._widest) if not within.all() else self.levels,
+            np.append(room_prices[within], room_prices[-1]) if not within.all() else room_prices,
+            tolerance=-width,
+            at_most=at_most,
+            stop=lambda: deadline.passed,
+        )
+
+    def _values_at_most(self, prices: Floats, rooms: Floats) -> Floats:
+        """What no set that fits a room is worth more than, for each of `rooms`."""
+        units = self.grid.room_at_most(rooms)
+        values = best_values(prices, self.grid.down, int(units[-1]))[units]
+        values[-1] = max(values[-1], prices.max(initial=0.0))
+        return np.maximum.accumulate(values)
+
+    def _bound(self, prices: Floats, room_prices: Floats, per_bin: float, cutoff: float) -> float:
+        """The Lagrangian bound at these prices, the price of a room not below what any set that fits it is worth."""
+        allowed, forced = self._allowed()
+        fewest = self._restriction.fewest
+        most = min(self._restriction.most, max(fewest, int(np.floor(cutoff)) + 1))
+        worth = np.bincount(self._member_of, weights=prices[self._members], minlength=len(self.kept))
+        cost = per_bin - self._kept_saving - worth
+        inside = self._kept_room > 0
+        cost[inside] -= room_prices[np.searchsorted(self.levels, self._kept_room[inside])]
+        per_consumer = np.where(forced, np.inf, 0.0)
+        np.minimum.at(per_consumer, self._kept_bin[allowed], cost[allowed])
+        empty = most * min(0.0, per_bin - float(room_prices[-1]))
+        rest = 1 - per_bin
+        return float(
+            self.instance.constant
+            + prices.sum()
+            + per_consumer.sum()
+            + empty
+            + (rest * fewest if rest >= 0 else rest * most)
+        )
+
+    def packing(self, kept: Iterable[int], paths: Iterable[int]) -> Packing:
+        """The packing that these kept sets and paths make, by their indices."""
+        chosen = {self.kept[index].bin: self.kept[index].items for index in kept}
+        return Packing(chosen, [self.paths[index] for index in paths])
+
+    def rounded(self, relaxed: Relaxed) -> Packing:
+        """The packing of an integral solution."""
+        return self.packing(np.flatnonzero(relaxed.kept > 0.5).tolist(), np.flatnonzero(relaxed.paths > 0.5).tolist())
+
+    def best_packing(self, relaxed: Relaxed, width: float, deadline: Deadline) -> Packing | None:
+        """The best packing of the columns whose reduced cost is at most `width`, if one is found in time (HiGHS)."""
+        allowed, forced = self._allowed()
+        kept = np.flatnonzero(allowed & ((relaxed.kept_costs <= width) | (relaxed.kept > 0))).tolist()
+        paths = np.flatnonzero((relaxed.path_costs <= width) | (relaxed.paths > 0)).tolist()
+        model = mathopt.Model()
+        item_rows = [model.add_linear_constraint(lb=1.0 if free else 0.0) for free in self._free.tolist()]
+        bin_rows = [model.add_linear_constraint(lb=1.0 if must else 0.0, ub=1.0) for must in forced.tolist()]
+        rooms = np.unique(np.array([*(self.kept[index].room for index in kept), WHOLE]))
+        room_rows = [model.add_linear_constraint(lb=0.0) for _ in rooms]
+        bins = model.add_integer_variable(lb=self._restriction.fewest, ub=self._restriction.most)
+        count_row = model.add_linear_constraint(lb=0.0, ub=0.0)
+        count_row.set_coefficient(bins, -1.0)
+        model.objective.set_linear_coefficient(bins, 1.0)
+        empty = model.add_integer_variable(lb=0.0)
+        count_row.set_coefficient(empty, 1.0)
+        room_rows[-1].set_coefficient(empty, 1.0)
+        for upper, lower in zip(room_rows[1:], room_rows[:-1], strict=True):
+            flow = model.add_variable(lb=0.0)
+            upper.set_coefficient(flow, -1.0)
+            lower.set_coefficient(flow, 1.0)
+        kept_columns = []
+        for index in kept:
+            column = model.add_binary_variable()
+            kept_columns.append(column)
+            chosen = self.kept[index]
+            model.objective.set_linear_coefficient(column, -chosen.saving)
+            for item in chosen.items:
+                item_rows[item].set_coefficient(column, 1.0)
+            bin_rows[chosen.bin].set_coefficient(column, 1.0)
+            count_row.set_coefficient(column, 1.0)
+            room_rows[int(np.searchsorted(rooms, chosen.room))].set_coefficient(column, 1.0)
+        path_columns = []
+        for index in paths:
+            column = model.add_binary_variable()
+            path_columns.append(column)
+            for item in self.paths[index]:
+                item_rows[item].set_coefficient(column, 1.0)
+            level = self.levels[self.level_of(self.paths[index])]
+            room_rows[int(np.searchsorted(rooms, level))].set_coefficient(column, -1.0)
+        if deadline.passed:
+            return None
+        result = mathopt.solve(
+            model,
+            mathopt.SolverType.HIGHS,
+            params=mathopt.SolveParameters(
+                time_limit=timedelta(seconds=deadline.remaining), relative_gap_tolerance=1e-7
+            ),
+        )
+        if not result.has_primal_feasible_solution():
+            return None
+        values = result.variable_values()
+        return self.packing(
+            [index for index, column in zip(kept, kept_columns, strict=True) if values[column] > 0.5],
+            [index for index, column in zip(paths, path_columns, strict=True) if values[column] > 0.5],
+        )
+
+    def home_shares(self, relaxed: Relaxed) -> Floats:
+        """How much of each item stays at home."""
+        weights = relaxed.kept[self._member_of]
+        return np.bincount(self._members, weights=weights, minlength=len(self.instance.sizes))
+
+    @property
+    def optional(self) -> Collection[int]:
+        """The items that have a home and may leave it."""
+        return [item for bin_ in self.instance.bins for item in bin_.own]
+
+

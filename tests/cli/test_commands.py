@@ -1,0 +1,116 @@
+"""The commands as a person types them: what goes wrong is one message, the right exit code and no traceback."""
+
+import os
+import resource
+import socket
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from cli.components import command
+from cli.embedded.broker import Broker
+
+SETTINGS = """
+[kafka]
+bootstrap_servers = "{servers}"
+[monitor]
+topics = ["no-such-topic"]
+[consumer]
+spark_remote = "sc://127.0.0.1:1"
+lake_root = "/lake"
+"""
+
+
+def kcga(
+    *arguments: str, environment: Mapping[str, str] | None = None, before: Callable[[], None] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments),
+        env={**os.environ, **(environment or {})},
+        preexec_fn=before,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def assert_clear_error(done: subprocess.CompletedProcess[str], exit_code: int, *says: str) -> None:
+    assert done.returncode == exit_code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    for words in says:
+        assert words in done.stderr
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_running(nothing_left_running: None) -> None:
+    pass
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    assert_clear_error(kcga("fly"), 2, "fly")
+
+
+def test_a_missing_settings_file_is_a_usage_error() -> None:
+    assert_clear_error(kcga("controller", "--settings", "/no/such.toml"), 2, "/no/such.toml", "No such file")
+
+
+def test_wrong_settings_are_a_usage_error(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("[monitor]\ntopics = [3]\n")
+    assert_clear_error(kcga("monitor", "--settings", str(file)), 2, "monitor.topics", "kafka")
+
+
+def test_without_a_broker_components_say_where_they_looked(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(SETTINGS.format(servers="127.0.0.1:1"))
+    assert_clear_error(kcga("controller", "--settings", str(file)), 1, "no Kafka broker answers at 127.0.0.1:1")
+
+
+def test_a_topic_that_does_not_exist_is_named(broker: Broker, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(SETTINGS.format(servers=broker.bootstrap_servers))
+    assert_clear_error(kcga("monitor", "--settings", str(file)), 1, "no such topic", "no-such-topic")
+
+
+def test_up_without_java_says_what_to_install(tmp_path: Path) -> None:
+    nowhere = {"PATH": str(tmp_path), "JAVA_HOME": ""}
+    assert_clear_error(kcga("up", environment=nowhere), 1, "Java 17")
+
+
+def test_up_on_a_port_that_is_taken_names_it() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert_clear_error(kcga("up", "--kafka-port", str(port)), 1, f"port {port}", "taken")
+
+
+def test_up_without_brokers_of_ones_own_says_where_it_looked() -> None:
+    assert_clear_error(kcga("up", "--bootstrap-servers", "127.0.0.1:1"), 1, "no Kafka broker answers at 127.0.0.1:1")
+
+
+def test_up_with_a_folder_that_holds_something_leaves_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("data")
+    assert_clear_error(kcga("up", "--keep", str(tmp_path)), 1, "not empty")
+    assert (tmp_path / "precious").read_text() == "data"
+
+
+def test_up_with_jars_of_ones_own_that_are_not_there_says_which_setting_is_wrong() -> None:
+    assert_clear_error(kcga("up", environment={"KAFKA_JARS": "/no/jars"}), 2, "KAFKA_JARS", "/no/jars")
+
+
+def test_up_where_jars_cannot_be_fetched_says_so(tmp_path: Path) -> None:
+    offline = "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1 -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=1"
+    done = kcga("up", environment={"KCGA_CACHE": str(tmp_path), "JAVA_TOOL_OPTIONS": offline})
+    assert_clear_error(done, 1, "check the network, or set DELTA_JARS")
+
+
+def test_up_on_a_disk_that_takes_no_more_ends_with_what_the_broker_said() -> None:
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    assert_clear_error(kcga("up", "--for", "10", before=small_files), 1, "the end of its log")

@@ -1,0 +1,78 @@
+"""The settings file: every fault is named, at once."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.errors import UsageError
+from cli.settings import load
+
+GOOD = """
+[kafka]
+bootstrap_servers = "127.0.0.1:9092"
+[monitor]
+topics = ["orders", "^clicks"]
+[consumer]
+spark_remote = "sc://127.0.0.1:15002"
+lake_root = "/lake"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "settings.toml"
+
+
+def test_what_is_not_set_has_the_papers_defaults(file: Path) -> None:
+    file.write_text(GOOD)
+    settings = load(file)
+    assert settings.monitor.window_s == 30
+    assert settings.controller.packing == 0.75 * settings.controller.consumer_capacity
+    assert settings.topics.write_speed == "monitor.writeSpeed"
+
+
+def test_the_environment_goes_before_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text(GOOD)
+    monkeypatch.setenv("KCGA_KAFKA__GROUP", "billing")
+    monkeypatch.setenv("KCGA_CONTROLLER__CONSUMER_CAPACITY", "1000")
+    settings = load(file)
+    assert settings.kafka.group == "billing"
+    assert settings.kafka.bootstrap_servers == "127.0.0.1:9092"
+    assert settings.controller.consumer_capacity == 1000
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ("[controller]\nconsumer_capacity = 0", r"controller.consumer_capacity: .*greater than 0.*\(it is 0\)"),
+        ("[controller]\nconsumer_capacity = nan", "controller.consumer_capacity"),
+        ("[controller]\npacking_capacity = 9e9", "packing_capacity .* is above consumer_capacity"),
+        ("[controller]\nmigration_weight = -1", "controller.migration_weight"),
+        ("[controller]\ncolour = 'blue'", "controller.colour: extra inputs are not permitted"),
+        ("[topics]\nmetadata = 'a b'", "topics.metadata"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_value(file: Path, change: str, complaint: str) -> None:
+    file.write_text(GOOD + change)
+    with pytest.raises(UsageError, match=complaint):
+        load(file)
+
+
+def test_all_faults_are_named_at_once(file: Path) -> None:
+    file.write_text("[kafka]\n[monitor]\ntopics = []\n[controller]\nmax_consumers = 0\n")
+    with pytest.raises(UsageError) as error:
+        load(file)
+    for setting in ("kafka.bootstrap_servers", "monitor.topics", "controller.max_consumers", "consumer"):
+        assert setting in str(error.value)
+
+
+@pytest.mark.parametrize(("content", "complaint"), [(b"[kafka", "no valid TOML"), (b"\xff\xfe", "no valid TOML")])
+def test_a_file_that_is_no_toml_is_said_to_be_none(file: Path, content: bytes, complaint: str) -> None:
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match=complaint):
+        load(file)
+
+
+def test_a_file_that_does_not_exist_is_said_not_to(file: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        load(file)

@@ -1,0 +1,97 @@
+"""Consumers to test, on the real broker and the real lake."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.embedded.broker import Broker
+from cli.embedded.spark import SparkConnectServer
+from consumer.settings import ConsumerSettings
+from tests.consumer.consumer_driver import Driver, RunningConsumer, StartConsumer, StartProcess
+
+PROGRAM = Path(__file__).with_name("consumer_program.py")
+
+
+@pytest.fixture
+def metadata_topic(unique_name: str, create_topic: Callable[..., str]) -> str:
+    """A metadata topic for consumers 1 to 3."""
+    return create_topic(f"{unique_name}.metadata", partitions=4)
+
+
+@pytest.fixture
+def data_topic(unique_name: str, create_topic: Callable[..., str]) -> str:
+    """A topic of four partitions."""
+    return create_topic(f"{unique_name}.data", partitions=4)
+
+
+@pytest.fixture
+def driver(broker: Broker, metadata_topic: str, unique_name: str) -> Iterator[Driver]:
+    driver = Driver(broker.bootstrap_servers, metadata_topic, unique_name)
+    yield driver
+    driver.close()
+
+
+@pytest.fixture
+def consumer_settings(spark_server: SparkConnectServer, lake_root: Path) -> dict[str, Any]:
+    """Short cycles, so that a test sees many."""
+    return {
+        "spark_remote": spark_server.remote,
+        "lake_root": str(lake_root),
+        "batch_bytes": 500_000,
+        "wait_time_secs": 0.3,
+        "heartbeat_s": 0.3,
+        "give_up_after_s": 60.0,
+    }
+
+
+@pytest.fixture
+def consumer_arguments(broker: Broker, metadata_topic: str, unique_name: str) -> Callable[[int], dict[str, Any]]:
+    return lambda number: {
+        "consumer": number,
+        "group": unique_name,
+        "bootstrap_servers": broker.bootstrap_servers,
+        # The client's own 30 s is how long it takes a topic that has gone for one that is to come.
+        "client_config": {"topic.metadata.propagation.max.ms": "1000"},
+        "metadata_topic": metadata_topic,
+    }
+
+
+@pytest.fixture
+def start_consumer(
+    consumer_arguments: Callable[[int], dict[str, Any]], consumer_settings: dict[str, Any]
+) -> Iterator[StartConsumer]:
+    begun: list[RunningConsumer] = []
+
+    def start(number: int, **settings: Any) -> RunningConsumer:
+        chosen = ConsumerSettings(**consumer_settings | settings)
+        begun.append(RunningConsumer(consumer_arguments(number) | {"settings": chosen}))
+        return begun[-1]
+
+    yield start
+    for consumer in begun:
+        consumer.stop.set()
+    for consumer in begun:
+        consumer.end()
+
+
+@pytest.fixture
+def start_process(
+    consumer_arguments: Callable[[int], dict[str, Any]], consumer_settings: dict[str, Any], tmp_path: Path
+) -> Iterator[StartProcess]:
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def start(number: int, **settings: Any) -> "subprocess.Popen[bytes]":
+        arguments = consumer_arguments(number) | {"settings": consumer_settings | settings}
+        with (tmp_path / f"consumer-{number}-{len(begun)}.log").open("wb") as log:
+            begun.append(subprocess.Popen([sys.executable, PROGRAM, json.dumps(arguments)], stdout=log, stderr=log))
+        return begun[-1]
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.wait()

@@ -1,0 +1,321 @@
+"""A whole consumer on a real broker and a real lake; the test plays the controller's part."""
+
+import random
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from cli.embedded.spark import SparkConnectServer
+from consumer.runner import ConsumerError
+from consumer.verify import PartitionAccount, verify
+from domain.messages import Action, ConsumerReport, ConsumerState
+from domain.partitions import TopicPartition
+from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartConsumer, StartProcess
+
+Accounts = Callable[[str], dict[TopicPartition, PartitionAccount]]
+
+
+@pytest.fixture
+def accounts(spark_server: SparkConnectServer, lake_root: Path) -> Accounts:
+    return lambda topic: verify(spark_server.remote, str(lake_root), [topic])
+
+
+@pytest.fixture
+def partitions(data_topic: str) -> list[TopicPartition]:
+    return [TopicPartition(data_topic, number) for number in range(4)]
+
+
+def whole(count: int) -> PartitionAccount:
+    """All of the first so many records, each once."""
+    return PartitionAccount(rows=count, distinct_offsets=count, first_offset=0, last_offset=count - 1)
+
+
+def ready(report: ConsumerReport, number: int = 1) -> bool:
+    return report.consumer == number and report.state is ConsumerState.READY
+
+
+def test_a_consumer_begins_reads_what_it_is_told_to_and_leaves(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], accounts: Accounts
+) -> None:
+    for partition in partitions:
+        driver.produce(partition, 0, 3000)
+    consumer = start_consumer(1)
+    begun = driver.wait_for(ready)
+    assert driver.reports[0].state is ConsumerState.STARTING
+    assert begun.partitions == ()
+
+    acknowledged = driver.start(partitions, begun)
+    assert [ref.key for ref in acknowledged.partitions] == partitions
+    assert acknowledged.state is ConsumerState.READY
+    assert driver.note(1) == f"{begun.incarnation} 1.1"
+    driver.wait_until_read(12_000)
+
+    consumer.leave()
+    left = driver.wait_for(lambda report: report.state is ConsumerState.LEAVING)
+    assert left.partitions == ()
+    assert accounts(partitions[0].topic) == {partition: whole(3000) for partition in partitions}
+    assert driver.committed(partitions) == dict.fromkeys(partitions, 3000)
+
+
+def test_reports_are_in_order_and_account_for_every_record(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition]
+) -> None:
+    driver.produce(partitions[0], 0, 4000)
+    start_consumer(1)
+    driver.start(partitions[:1], driver.wait_for(ready))
+    driver.wait_until_read(4000)
+    sequences = [report.sequence for report in driver.reports]
+    assert sequences == sorted(set(sequences))
+    reads = [read for report in driver.reports if report.cycle for read in report.cycle.reads]
+    assert len(reads) > 1
+    assert {read.stint for read in reads} == {1}
+    next_offset, read_until = 0, 0.0
+    for read in reads:
+        assert read.first_offset == next_offset
+        assert read.records == read.last_offset - read.first_offset + 1
+        assert read_until <= read.first_read_at <= read.last_read_at
+        next_offset, read_until = read.last_offset + 1, read.last_read_at
+
+
+def test_a_partition_that_moves_is_read_on_without_a_gap_or_a_doubling(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], accounts: Accounts
+) -> None:
+    moves = partitions[0]
+    driver.produce(moves, 0, 20_000)
+    driver.produce(partitions[1], 0, 2_000)
+    start_consumer(1)
+    start_consumer(2)
+    first = driver.wait_for(ready)
+    second = driver.wait_for(lambda report: ready(report, 2))
+    driver.start(partitions[:2], first)
+    driver.wait_for(lambda report: report.cycle is not None)
+
+    acknowledged = driver.stop([moves], first)
+    assert [ref.key for ref in acknowledged.partitions] == [partitions[1]]
+    stopped_at = driver.committed([moves])[moves]
+    assert 0 < stopped_at < 20_000, "the test is to stop it under way"
+    assert accounts(moves.topic)[moves] == whole(stopped_at)
+
+    driver.start([moves], second)
+    driver.produce(moves, 20_000, 500)
+    driver.wait_until_read(22_500)
+    assert accounts(moves.topic) == {moves: whole(20_500), partitions[1]: whole(2_000)}
+    reads = [
+        (read.first_read_at, read.last_read_at, report.consumer, read.stint)
+        for report in driver.reports
+        for read in (report.cycle.reads if report.cycle else ())
+        if read.key == moves
+    ]
+    assert {(consumer, stint) for *_, consumer, stint in reads} == {(1, 1), (2, 3)}
+    assert max(last for _, last, consumer, _ in reads if consumer == 1) <= min(
+        first for first, _, consumer, _ in reads if consumer == 2
+    )
+
+
+def test_a_partition_that_comes_back_is_read_on_from_where_the_other_left_it(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], accounts: Accounts
+) -> None:
+    moves = partitions[0]
+    start_consumer(1)
+    start_consumer(2)
+    first = driver.wait_for(ready)
+    second = driver.wait_for(lambda report: ready(report, 2))
+    for number, reader in enumerate((first, second, first)):
+        driver.start([moves], reader)
+        driver.produce(moves, number * 100, 100)
+        driver.wait_until_read(number * 100 + 100)
+        driver.stop([moves], reader)
+    assert accounts(moves.topic) == {moves: whole(300)}
+
+
+def test_stale_doubled_and_foreign_commands_change_nothing(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], accounts: Accounts
+) -> None:
+    driver.produce(partitions[0], 0, 100)
+    start_consumer(1)
+    begun = driver.wait_for(ready)
+    driver.start(partitions[:1], begun)
+    driver.command(Action.START, partitions[:1], begun, sequence=1)
+    driver.command(Action.STOP, partitions[:1], begun, sequence=1)
+    driver.command(Action.STOP, partitions[:1], begun, sequence=0)
+    driver.command(Action.STOP, partitions[:1], begun.model_copy(update={"incarnation": "before"}), sequence=50)
+    driver.send(1, b"no command")
+    driver.send(1, b"")
+    acknowledged = driver.start(partitions[1:2], begun)
+    assert [ref.key for ref in acknowledged.partitions] == partitions[:2]
+    assert acknowledged.applied.sequence == 2
+    driver.produce(partitions[0], 100, 100)
+    driver.wait_until_read(200)
+    assert accounts(partitions[0].topic) == {partitions[0]: whole(200)}
+
+
+def test_commands_that_were_sent_before_a_process_began_are_not_its_own(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition]
+) -> None:
+    first = start_consumer(1)
+    begun = driver.wait_for(ready)
+    driver.start(partitions, begun)
+    first.leave()
+    start_consumer(1)
+    successor = driver.wait_for(lambda report: ready(report) and report.incarnation != begun.incarnation)
+    driver.listen(1.0)
+    assert {report.partitions for report in driver.reports if report.incarnation == successor.incarnation} == {()}
+
+
+def test_an_idle_consumer_keeps_reporting_and_answers_at_once(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition]
+) -> None:
+    """WAIT_TIME_SECS of a minute: whoever waits for the end of a fetch would fail by the time limit."""
+    start_consumer(1, wait_time_secs=60.0, give_up_after_s=120.0)
+    begun = driver.wait_for(ready)
+    heard = len(driver.reports)
+    driver.wait_for(lambda report: report.sequence >= heard + 3)
+    driver.start(partitions, begun)
+    assert driver.stop(partitions, begun).partitions == ()
+
+
+def test_a_partition_that_does_not_exist_is_reported_and_read_once_it_does(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    partitions: list[TopicPartition],
+    admin: AdminClient,
+    accounts: Accounts,
+) -> None:
+    topic = partitions[0].topic
+    to_be = TopicPartition(topic, 4)
+    driver.produce(partitions[0], 0, 100)
+    start_consumer(1)
+    begun = driver.wait_for(ready)
+    nowhere = TopicPartition(f"{topic}.nowhere", 0)
+    driver.start([partitions[0], to_be, nowhere], begun)
+    degraded = driver.wait_for(lambda report: report.state is ConsumerState.DEGRADED)
+    assert degraded.reason is not None
+    assert str(to_be) in degraded.reason
+    assert "does not exist" in degraded.reason
+    driver.wait_until_read(100)
+
+    admin.create_partitions([NewPartitions(topic, 5)])[topic].result()
+    driver.stop([nowhere], begun)
+    driver.wait_for(ready, seen=False)
+    driver.produce(to_be, 0, 50)
+    driver.wait_until_read(150)
+    assert accounts(topic) == {partitions[0]: whole(100), to_be: whole(50)}
+
+
+def test_a_topic_that_is_deleted_under_way_does_not_hold_the_others_up(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    partitions: list[TopicPartition],
+    admin: AdminClient,
+    create_topic: Callable[..., str],
+    unique_name: str,
+) -> None:
+    doomed = TopicPartition(create_topic(f"{unique_name}.doomed"), 0)
+    driver.produce(doomed, 0, 100)
+    start_consumer(1)
+    begun = driver.wait_for(ready)
+    driver.start([partitions[0], doomed], begun)
+    driver.wait_until_read(100)
+    admin.delete_topics([doomed.topic])[doomed.topic].result()
+    driver.wait_for(lambda report: report.state is ConsumerState.DEGRADED and doomed.topic in (report.reason or ""))
+    driver.produce(partitions[0], 0, 100)
+    driver.wait_until_read(200)
+    driver.stop([doomed], begun)
+    driver.wait_for(ready, seen=False)
+
+
+def test_while_the_lake_cannot_be_written_nothing_is_lost(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    partitions: list[TopicPartition],
+    lake_root: Path,
+    accounts: Accounts,
+) -> None:
+    topic = partitions[0].topic
+    in_the_way = lake_root / topic
+    in_the_way.write_text("no table")
+    driver.produce(partitions[0], 0, 5_000)
+    start_consumer(1)
+    begun = driver.wait_for(ready)
+    driver.start(partitions, begun)
+    degraded = driver.wait_for(lambda report: report.state is ConsumerState.DEGRADED)
+    assert degraded.reason is not None
+    assert topic in degraded.reason
+    driver.listen(1.0)
+    assert driver.read_by() == 0
+    assert driver.committed(partitions[:1])[partitions[0]] < 0
+
+    in_the_way.unlink()
+    driver.wait_until_read(5_000)
+    driver.wait_for(ready, seen=False)
+    assert accounts(topic) == {partitions[0]: whole(5_000)}
+
+
+def test_a_consumer_that_has_to_leave_with_an_unwritten_batch_does_not_say_that_it_let_go(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], lake_root: Path
+) -> None:
+    (lake_root / partitions[0].topic).write_text("no table")
+    driver.produce(partitions[0], 0, 100)
+    consumer = start_consumer(1)
+    driver.start(partitions, driver.wait_for(ready))
+    driver.wait_for(lambda report: report.state is ConsumerState.DEGRADED)
+    with pytest.raises(ConsumerError, match="unwritten"):
+        consumer.leave()
+    driver.listen(1.0)
+    assert driver.reports[-1].partitions != ()
+    assert driver.committed(partitions[:1])[partitions[0]] < 0
+
+
+def test_without_a_spark_server_a_consumer_says_why_and_gives_up(driver: Driver, start_consumer: StartConsumer) -> None:
+    consumer = start_consumer(1, spark_remote="sc://127.0.0.1:1", give_up_after_s=0.1)
+    error = consumer.end()
+    assert isinstance(error, ConsumerError)
+    assert "sc://127.0.0.1:1" in str(error)
+    assert driver.wait_for(lambda _: True).state is ConsumerState.STARTING
+
+
+def test_without_its_partition_of_the_metadata_topic_a_consumer_gives_up(start_consumer: StartConsumer) -> None:
+    error = start_consumer(99, give_up_after_s=0.1).end()
+    assert isinstance(error, ConsumerError)
+    assert "partition 99 of" in str(error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_after_a_kill_under_load_the_successor_reads_everything(
+    seed: int, driver: Driver, start_process: StartProcess, partitions: list[TopicPartition], accounts: Accounts
+) -> None:
+    for partition in partitions:
+        driver.produce(partition, 0, 5_000)
+    process = start_process(1)
+    begun = driver.wait_for(ready)
+    driver.start(partitions, begun)
+    driver.wait_for(lambda report: report.cycle is not None)
+    driver.listen(random.Random(seed).uniform(0.0, 1.5))
+    process.kill()
+    process.wait()
+
+    start_process(1)
+    successor = driver.wait_for(lambda report: ready(report) and report.incarnation != begun.incarnation)
+    driver.start(partitions, successor)
+    driver.wait_for(lambda _: driver.committed(partitions) == dict.fromkeys(partitions, 5_000), seen=False)
+    for partition, account in accounts(partitions[0].topic).items():
+        assert account.distinct_offsets == 5_000, partition
+        assert account.last_offset == 4_999, partition
+
+
+def test_sigterm_ends_a_consumer_with_its_batch_written(
+    driver: Driver, start_process: StartProcess, partitions: list[TopicPartition], accounts: Accounts
+) -> None:
+    driver.produce(partitions[0], 0, 10_000)
+    process = start_process(1)
+    driver.start(partitions, driver.wait_for(ready))
+    driver.wait_for(lambda report: report.cycle is not None)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_S) == 0
+    driver.wait_for(lambda report: report.state is ConsumerState.LEAVING)
+    written = driver.committed(partitions[:1])[partitions[0]]
+    assert accounts(partitions[0].topic) == {partitions[0]: whole(written)}

@@ -1,0 +1,40 @@
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from consumer.settings import ConsumerSettings
+
+GOOD: dict[str, Any] = {"spark_remote": "sc://127.0.0.1:15002", "lake_root": "/data/lake"}
+
+
+def test_the_papers_parameters_have_values_unless_they_are_set() -> None:
+    settings = ConsumerSettings(**GOOD)
+    assert settings.batch_bytes == 5_000_000
+    assert settings.wait_time_secs > 0
+
+
+@pytest.mark.parametrize("root", ["/data/lake/", "gs://bucket/lake", "s3a://bucket/lake", "file:/data/lake"])
+def test_the_lake_may_be_a_folder_or_any_url(root: str) -> None:
+    assert ConsumerSettings(**GOOD | {"lake_root": root}).lake_root == root.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("spark_remote", "localhost:15002", "sc://host:15002"),
+        ("spark_remote", "sc://", "sc://host:15002"),
+        ("lake_root", "lake", "absolute path"),
+        ("lake_root", "", "absolute path"),
+        ("batch_bytes", 0, "1000"),
+        ("batch_bytes", 10**9, "64000000"),
+        ("wait_time_secs", 0, "greater than 0"),
+        ("wait_time_secs", float("nan"), "finite|less than"),
+        ("heartbeat_s", 3600, "60"),
+        ("batch_size", 5, "not permitted"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_with_what_would_be_right(name: str, value: object, says: str) -> None:
+    with pytest.raises(ValidationError, match=says) as refused:
+        ConsumerSettings(**GOOD | {name: value})
+    assert name in str(refused.value)

@@ -1,0 +1,146 @@
+"""Reads real partitions."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cli.embedded.broker import Broker
+from consumer.batch import Record
+from consumer.fetcher import Fetcher
+from consumer.kafka import common_config, fetching_config
+from domain.partitions import TopicPartition
+from tests.consumer.consumer_driver import PATIENCE_S, Driver
+
+BATCH_BYTES = 1_000_000
+
+
+@pytest.fixture
+def open_fetcher(broker: Broker, unique_name: str) -> Iterator[Callable[[], Fetcher]]:
+    opened = []
+
+    def open_fetcher() -> Fetcher:
+        common = common_config(broker.bootstrap_servers, 1, {})
+        opened.append(Fetcher(fetching_config(common, unique_name, BATCH_BYTES)))
+        return opened[-1]
+
+    yield open_fetcher
+    for fetcher in opened:
+        fetcher.close()
+
+
+@pytest.fixture
+def partitions(data_topic: str) -> list[TopicPartition]:
+    return [TopicPartition(data_topic, number) for number in range(4)]
+
+
+def fetch(fetcher: Fetcher, count: int) -> list[Record]:
+    """The next so many records, or as many as there are."""
+    records: list[Record] = []
+    while len(records) < count:
+        fetcher.settle()
+        fetched = fetcher.fetch(min(500, count - len(records)), PATIENCE_S)
+        assert fetched.first_at <= fetched.last_at
+        assert fetched.records, "nothing came"
+        records += fetched.records
+    return records
+
+
+def test_a_partition_without_a_commit_is_read_from_its_beginning(
+    driver: Driver, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
+) -> None:
+    driver.produce(partitions[0], 0, 10)
+    fetcher = open_fetcher()
+    fetcher.start(partitions[:1])
+    records = fetch(fetcher, 10)
+    assert [record.offset for record in records] == list(range(10))
+    assert {record.partition for record in records} == {partitions[0]}
+    assert all(record.timestamp_ms for record in records)
+
+
+def test_a_partition_is_read_on_from_what_was_committed_by_whomever(
+    driver: Driver, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
+) -> None:
+    driver.produce(partitions[0], 0, 20)
+    first, second = open_fetcher(), open_fetcher()
+    first.start(partitions[:1])
+    fetch(first, 5)
+    first.stop(partitions[:1])
+    first.commit({partitions[0]: 5})
+    second.start(partitions[:1])
+    assert [record.offset for record in fetch(second, 5)] == [5, 6, 7, 8, 9]
+    second.stop(partitions[:1])
+    second.commit({partitions[0]: 10})
+    first.start(partitions[:1])
+    assert [record.offset for record in fetch(first, 10)] == list(range(10, 20))
+
+
+def test_nothing_more_is_handed_out_of_a_partition_that_was_stopped(
+    driver: Driver, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
+) -> None:
+    driver.produce(partitions[0], 0, 2000)
+    driver.produce(partitions[1], 0, 2000)
+    fetcher = open_fetcher()
+    fetcher.start(partitions[:2])
+    fetch(fetcher, 10)
+    fetcher.stop(partitions[:1])
+    driver.produce(partitions[1], 2000, 2000)
+    left = [record for record in fetch(fetcher, 3500) if record.partition == partitions[0]]
+    assert left == []
+
+
+def test_a_partition_does_not_wait_behind_the_backlog_of_another(
+    driver: Driver, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
+) -> None:
+    backlog, *slow = partitions
+    driver.produce(backlog, 0, 30_000, size=1_000)
+    fetcher = open_fetcher()
+    fetcher.start(partitions)
+    fetch(fetcher, 2_000)
+    for partition in slow:
+        driver.produce(partition, 0, 10)
+    waited_for: set[TopicPartition] = set()
+    passed_bytes = 0
+    while len(waited_for) < len(slow):
+        (record,) = fetch(fetcher, 1)
+        waited_for |= {record.partition} & set(slow)
+        passed_bytes += record.bytes
+    assert passed_bytes < 6 * BATCH_BYTES
+
+
+def test_what_was_committed_and_is_gone_by_now_is_passed_over(
+    driver: Driver,
+    open_fetcher: Callable[[], Fetcher],
+    create_topic: Callable[..., str],
+    unique_name: str,
+) -> None:
+    partition = TopicPartition(create_topic(f"{unique_name}.short"), 0)
+    driver.produce(partition, 0, 10)
+    fetcher = open_fetcher()
+    fetcher.commit({partition: 4})
+    driver.delete_before(partition, 7)
+    fetcher.start([partition])
+    assert [record.offset for record in fetch(fetcher, 3)] == [7, 8, 9]
+
+
+def test_records_of_an_aborted_transaction_are_not_read(
+    driver: Driver, broker: Broker, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
+) -> None:
+    driver.produce_aborted(partitions[0], 3)
+    driver.produce(partitions[0], 0, 1)
+    fetcher = open_fetcher()
+    fetcher.start(partitions[:1])
+    (record,) = fetch(fetcher, 1)
+    assert record.offset == 4, "three records and the marker come before it"
+
+
+def test_a_start_of_nothing_that_exists_says_so(
+    open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
+) -> None:
+    fetcher = open_fetcher()
+    beyond = TopicPartition(partitions[0].topic, 9)
+    fetcher.start([beyond])
+    assert fetcher.fault is not None
+    assert str(beyond) in fetcher.fault
+    assert "4 partitions" in fetcher.fault
+    fetcher.stop([beyond])
+    assert fetcher.fault is None

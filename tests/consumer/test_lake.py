@@ -1,0 +1,129 @@
+"""Appends to real tables."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from cli.embedded.spark import SparkConnectServer
+from consumer.batch import Record
+from consumer.lake import Lake, LakeError, open_session, release
+from consumer.table import location, rows
+from consumer.verify import PartitionAccount, verify
+from domain.partitions import TopicPartition
+
+TODAY = date(2026, 1, 31)
+OpenLake = Callable[[str], Lake]
+
+
+@pytest.fixture
+def open_lake(spark_server: SparkConnectServer, lake_root: Path) -> OpenLake:
+    def open_lake(writer: str) -> Lake:
+        lake = Lake(spark_server.remote, str(lake_root), writer)
+        lake.connect()
+        return lake
+
+    return open_lake
+
+
+def record(offset: int, partition: int = 0, topic: str = "data") -> Record:
+    return Record(TopicPartition(topic, partition), offset, 1_700_000_000_000, b"key", b"value", ())
+
+
+def test_what_is_written_is_what_is_read_back(
+    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+) -> None:
+    topic = TopicPartition("data.with-Every_letter", 3)
+    written = [
+        Record(topic, 7, 1_700_000_000_123, b"k", b"\xff\x00", (("h", b"1"), ("h", None))),
+        Record(topic, 9, None, None, None, ()),
+    ]
+    lake = open_lake("group/1/a")
+    lake.append(topic.topic, 1, rows(written, TODAY))
+    lake.close()
+    session = open_session(spark_server.remote)
+    try:
+        table = session.read.format("delta").load(location(str(lake_root), topic.topic)).orderBy("offset")
+        assert table.columns == [
+            "topic", "partition", "offset", "timestamp", "key", "value", "headers", "ingest_date", "error",
+        ]  # fmt: skip
+        first, second = table.toArrow().to_pylist()
+    finally:
+        release(session)
+    assert first == {
+        "topic": topic.topic,
+        "partition": 3,
+        "offset": 7,
+        "timestamp": datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=UTC),
+        "key": b"k",
+        "value": b"\xff\x00",
+        "headers": [{"key": "h", "value": b"1"}, {"key": "h", "value": None}],
+        "ingest_date": TODAY,
+        "error": None,
+    }
+    assert (second["timestamp"], second["key"], second["value"], second["headers"]) == (None, None, None, None)
+
+
+def test_a_batch_that_is_written_again_is_there_once(
+    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+) -> None:
+    lake = open_lake("group/1/a")
+    batch = rows([record(0), record(1)], TODAY)
+    lake.append("data", 1, batch)
+    lake.append("data", 1, batch)
+    lake.connect()
+    lake.append("data", 1, batch)
+    lake.append("data", 2, rows([record(2)], TODAY))
+    lake.append("other", 2, rows([record(0, topic="other")], TODAY))
+    lake.close()
+    other = open_lake("group/2/b")
+    other.append("data", 1, rows([record(3)], TODAY))
+    other.close()
+    assert verify(spark_server.remote, str(lake_root), ["data", "other"]) == {
+        TopicPartition("data", 0): PartitionAccount(rows=4, distinct_offsets=4, first_offset=0, last_offset=3),
+        TopicPartition("other", 0): PartitionAccount(rows=1, distinct_offsets=1, first_offset=0, last_offset=0),
+    }
+
+
+def test_consumers_that_create_a_table_at_the_same_time_all_write_to_it(
+    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+) -> None:
+    writers = range(4)
+    lakes = [open_lake(f"group/{writer}/a") for writer in writers]
+    with ThreadPoolExecutor(len(lakes)) as threads:
+        writes = [
+            threads.submit(lakes[writer].append, "data", 1, rows([record(7, partition=writer)], TODAY))
+            for writer in writers
+        ]
+        for write in writes:
+            write.result()
+    for lake in lakes:
+        lake.close()
+    assert verify(spark_server.remote, str(lake_root), ["data"]) == {
+        TopicPartition("data", writer): PartitionAccount(1, 1, 7, 7) for writer in writers
+    }
+
+
+def test_an_account_shows_what_is_doubled_and_what_is_missing(
+    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+) -> None:
+    lake = open_lake("group/1/a")
+    lake.append("data", 1, rows([record(0), record(1), record(1), record(5)], TODAY))
+    lake.close()
+    (account,) = verify(spark_server.remote, str(lake_root), ["data", "no-such-table"]).values()
+    assert (account.doubled, account.missing) == (1, 3)
+
+
+def test_a_server_that_is_not_there_is_named(lake_root: Path) -> None:
+    with pytest.raises(LakeError, match=r"sc://127\.0\.0\.1:1"):
+        Lake("sc://127.0.0.1:1", str(lake_root), "group/1/a").connect()
+
+
+def test_a_table_that_cannot_be_written_is_named(lake_root: Path, open_lake: OpenLake) -> None:
+    (lake_root / "data").write_text("no table")
+    lake = open_lake("group/1/a")
+    with pytest.raises(LakeError, match="data"):
+        lake.append("data", 1, rows([record(0)], TODAY))
+    lake.close()

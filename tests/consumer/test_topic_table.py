@@ -1,0 +1,66 @@
+from datetime import UTC, date, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consumer.batch import Record
+from consumer.table import SCHEMA, creation, location, rows
+from domain.partitions import TopicPartition
+
+topic_names = st.text("abcXYZ019._-", min_size=1, max_size=20).filter(lambda name: name not in {".", ".."})
+"""What Kafka accepts as the name of a topic."""
+
+
+def test_a_table_lies_under_the_root_by_its_topics_name() -> None:
+    assert location("gs://bucket/lake", "monitor.writeSpeed") == "gs://bucket/lake/monitor.writeSpeed"
+    assert location("/", "data") == "/data"
+
+
+@given(topic_names)
+def test_no_table_is_hidden_from_hadoop(topic: str) -> None:
+    assert location("/lake", topic).removeprefix("/lake/")[0] not in "_."
+
+
+@given(st.lists(topic_names, unique=True))
+def test_no_two_topics_share_a_table(topics: list[str]) -> None:
+    assert len({location("/lake", topic) for topic in topics}) == len(topics)
+
+
+def test_a_location_cannot_break_out_of_its_quotes() -> None:
+    assert "delta.`/odd``root/data`" in creation("/odd`root/data")
+
+
+def test_records_become_rows_with_everything_that_kafka_knows_of_them() -> None:
+    partition = TopicPartition("data", 3)
+    table = rows(
+        [
+            Record(partition, 7, 1_700_000_000_123, b"k", b"\xff\x00", (("h", b"1"), ("h", None))),
+            Record(partition, 9, None, None, None, ()),
+        ],
+        ingest_date=date(2026, 1, 31),
+    )
+    assert table.schema == SCHEMA
+    assert table.to_pylist() == [
+        {
+            "topic": "data",
+            "partition": 3,
+            "offset": 7,
+            "timestamp": datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=UTC),
+            "key": b"k",
+            "value": b"\xff\x00",
+            "headers": [{"key": "h", "value": b"1"}, {"key": "h", "value": None}],
+            "ingest_date": date(2026, 1, 31),
+            "error": None,
+        },
+        {
+            "topic": "data",
+            "partition": 3,
+            "offset": 9,
+            "timestamp": None,
+            "key": None,
+            "value": None,
+            "headers": None,
+            "ingest_date": date(2026, 1, 31),
+            "error": None,
+        },
+    ]

@@ -1,0 +1,47 @@
+"""A cluster made of plain values, for tests of what the monitor makes of a cluster's answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from domain.partitions import TopicPartition
+from monitor.cluster_logs import BrokerAwayError
+from monitor.growth import OffsetRange
+from monitor.interest import Topic
+
+
+@dataclass
+class FakeLogs:
+    """Answers as `ClusterLogs` does, from what a test puts into it."""
+
+    described: dict[str, Topic] = field(default_factory=dict)
+    stored: dict[TopicPartition, int] = field(default_factory=dict)
+    ranges: dict[TopicPartition, OffsetRange] = field(default_factory=dict)
+    compacted_topics: set[str] = field(default_factory=set)
+    brokers_away: set[int] = field(default_factory=set)
+    is_away: bool = False
+    asked_topics: list[frozenset[str] | None] = field(default_factory=list)
+    asked_policies: list[frozenset[str]] = field(default_factory=list)
+
+    def topics(self, names: frozenset[str] | None = None) -> Mapping[str, Topic]:
+        self.asked_topics.append(names)
+        if self.is_away:
+            raise BrokerAwayError("nobody answers")
+        return {name: topic for name, topic in self.described.items() if names is None or name in names}
+
+    def compacted(self, topics: frozenset[str]) -> Mapping[str, bool]:
+        if topics:
+            self.asked_policies.append(topics)
+        return {topic: topic in self.compacted_topics for topic in topics}
+
+    def sizes(self, broker: int, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int]:
+        if broker in self.brokers_away:
+            raise BrokerAwayError(f"broker {broker} does not answer")
+        return {partition: self.stored[partition] for partition in partitions if partition in self.stored}
+
+    def offsets(self, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, OffsetRange]:
+        return {partition: self.ranges[partition] for partition in partitions if partition in self.ranges}
+
+
+def topic(name: str, leaders: Mapping[int, int | None] | None = None, topic_id: str = "") -> Topic:
+    """A topic whose one partition, unless `leaders` says otherwise, broker 1 leads."""
+    return Topic(name=name, topic_id=topic_id or f"id of {name}", leaders=leaders or {0: 1})

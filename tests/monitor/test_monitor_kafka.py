@@ -1,0 +1,354 @@
+"""The monitor on a real broker: what it publishes, against what was produced."""
+
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+from structlog.testing import capture_logs
+
+from cli.embedded.broker import Broker
+from domain.messages import WriteSpeedReport
+from domain.partitions import TopicPartition
+from monitor.cluster_logs import BrokerAwayError, ClusterLogs
+from monitor.connection import ConnectionSettingsError
+from monitor.growth import OffsetRange
+from monitor.runner import Monitor
+from monitor.settings import MonitorSettings
+
+PATIENCE_S = 60.0
+"""How long a test waits for what must come before it fails; no test asserts on how long it took."""
+
+CreateTopic = Callable[..., str]
+Lines = list[MutableMapping[str, Any]]
+
+
+class Reports:
+    """Reads what the monitor publishes from now on."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": topic})
+        self._consumer.assign([KafkaPartition(topic, 0, 0)])
+
+    def next(self) -> WriteSpeedReport:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            message = self._consumer.poll(1.0)
+            if message is not None and message.error() is None:
+                return WriteSpeedReport.decode(message.value())
+        raise TimeoutError("the monitor published nothing")
+
+    def until(self, wanted: Callable[[WriteSpeedReport], bool]) -> list[WriteSpeedReport]:
+        """All reports up to the first that is wanted."""
+        deadline = time.monotonic() + PATIENCE_S
+        reports = [self.next()]
+        while not wanted(reports[-1]):
+            assert time.monotonic() < deadline, f"the last report is {reports[-1]}"
+            reports.append(self.next())
+        return reports
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+Monitoring = Callable[..., Reports]
+
+
+@contextmanager
+def running(monitor: Monitor) -> Iterator[None]:
+    """The monitor runs in a thread; that it dies is the test's failure."""
+    stop = threading.Event()
+    faults: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            monitor.run(stop)
+        except BaseException as error:
+            faults.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(PATIENCE_S)
+    assert not thread.is_alive(), "the monitor did not stop"
+    assert not faults, f"the monitor died: {faults[0]!r}"
+
+
+@pytest.fixture
+def monitoring(broker: Broker, unique_name: str, create_topic: CreateTopic) -> Iterator[Monitoring]:
+    """`monitoring("topic", window_s=4)` starts a monitor and returns its reports."""
+    ends: list[Callable[[], object]] = []
+
+    def start(*topics: str, **settings: float) -> Reports:
+        write_speed = create_topic(f"speeds-{unique_name}")
+        values: dict[str, Any] = {"topics": topics, "interval_s": 0.25, "discovery_interval_s": 0.5} | settings
+        context = running(Monitor(MonitorSettings(**values), broker.bootstrap_servers, {}, write_speed))
+        context.__enter__()
+        ends.append(lambda: context.__exit__(None, None, None))
+        reports = Reports(broker.bootstrap_servers, write_speed)
+        ends.append(reports.close)
+        return reports
+
+    yield start
+    for end in reversed(ends):
+        end()
+
+
+@pytest.fixture
+def producer(broker: Broker) -> Producer:
+    return Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
+
+
+def write(producer: Producer, topic: str, count: int, partition: int = 0, record_bytes: int = 10_000) -> None:
+    faults: list[object] = []
+    for _ in range(count):
+        producer.produce(
+            topic,
+            bytes(record_bytes),
+            key=b"key",
+            partition=partition,
+            on_delivery=lambda error, _: faults.append(error) if error else None,
+        )
+    assert producer.flush(PATIENCE_S) == 0
+    assert not faults
+
+
+def speed(report: WriteSpeedReport, topic: str, partition: int = 0) -> float | None:
+    return report.speeds.bytes_per_s.get(TopicPartition(topic, partition))
+
+
+def knows(topic: str, partition: int = 0) -> Callable[[WriteSpeedReport], bool]:
+    return lambda report: speed(report, topic, partition) is not None
+
+
+def writes(topic: str) -> Callable[[WriteSpeedReport], bool]:
+    return lambda report: (speed(report, topic) or 0.0) > 0
+
+
+class Load:
+    """Writes steadily to one partition, and knows how much it had written when."""
+
+    def __init__(self, producer: Producer, topic: str) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._written: list[tuple[float, int]] = [(time.time(), 0)]
+
+    def go_on(self, seconds: float) -> None:
+        end_at = time.time() + seconds
+        while time.time() < end_at:
+            write(self._producer, self._topic, 2)
+            self._written.append((time.time(), self._written[-1][1] + 20_000))
+            time.sleep(0.02)
+
+    @property
+    def last_write_at(self) -> float:
+        return self._written[-1][0]
+
+    def speed(self, at: float, window_s: float) -> float:
+        """Bytes/s that were written in the window that ended at `at`; of keys and values alone."""
+        return (self._by(at) - self._by(at - window_s)) / window_s
+
+    def _by(self, at: float) -> int:
+        return max((total for written_at, total in self._written if written_at <= at), default=0)
+
+
+def relative_errors(reports: Reports, load: Load, topic: str, since: float, window_s: float) -> list[float]:
+    """Of the speeds published from `since` to the last write."""
+    errors = []
+    while (report := reports.next()).measured_at < load.last_write_at:
+        if report.measured_at >= since:
+            measured = speed(report, topic)
+            assert measured is not None
+            errors.append(abs(measured / load.speed(report.measured_at, window_s) - 1))
+    return errors
+
+
+def test_the_published_speed_is_what_was_produced(
+    monitoring: Monitoring, create_topic: CreateTopic, producer: Producer, unique_name: str
+) -> None:
+    topic = create_topic(unique_name, partitions=2)
+    reports = monitoring(topic, window_s=4)
+    (*_, first) = reports.until(knows(topic))
+    load = Load(producer, topic)
+    load.go_on(10)
+    errors = relative_errors(reports, load, topic, since=first.measured_at + 5, window_s=4)
+    assert len(errors) >= 5
+    assert statistics.median(errors) < 0.05
+    assert speed(reports.next(), topic, 1) == 0
+
+
+def test_new_partitions_and_topics_are_picked_up_without_a_restart(
+    monitoring: Monitoring, create_topic: CreateTopic, admin: AdminClient, unique_name: str
+) -> None:
+    first = create_topic(f"{unique_name}-a")
+    reports = monitoring(f"^{unique_name}-")
+    reports.until(knows(first))
+    admin.create_partitions([NewPartitions(first, 2)])[first].result(timeout=30)
+    reports.until(knows(first, 1))
+    second = create_topic(f"{unique_name}-b")
+    (*_, last) = reports.until(knows(second))
+    assert last.speeds.bytes_per_s.keys() == {
+        TopicPartition(first, 0),
+        TopicPartition(first, 1),
+        TopicPartition(second, 0),
+    }
+
+
+def test_a_new_topic_is_unknown_first_and_a_deleted_one_is_named_no_more(
+    monitoring: Monitoring, create_topic: CreateTopic, admin: AdminClient, unique_name: str
+) -> None:
+    kept, deleted = create_topic(f"{unique_name}-a"), create_topic(f"{unique_name}-b")
+    reports = monitoring(f"^{unique_name}-")
+    first = reports.next().speeds
+    assert not first.bytes_per_s
+    assert first.unknown == {TopicPartition(kept, 0), TopicPartition(deleted, 0)}
+    reports.until(knows(deleted))
+    admin.delete_topics([deleted])[deleted].result(timeout=30)
+    reports.until(lambda report: {entry.topic for entry in report.partitions} == {kept})
+
+
+def test_a_topic_that_does_not_exist_is_reported_once_and_the_others_are_measured(
+    monitoring: Monitoring, create_topic: CreateTopic, unique_name: str
+) -> None:
+    with capture_logs() as lines:
+        topic = create_topic(unique_name)
+        reports = monitoring(topic, f"{unique_name}-missing")
+        (*_, last) = reports.until(knows(topic))
+        assert {entry.topic for entry in last.partitions} == {topic}
+        reports.next()
+    told = [line for line in lines if line["event"].startswith("no such topic")]
+    assert [(line["log_level"], line["topic"]) for line in told] == [("warning", f"{unique_name}-missing")]
+
+
+def test_a_recreated_topic_is_never_given_the_difference_of_two_logs(
+    monitoring: Monitoring, create_topic: CreateTopic, admin: AdminClient, producer: Producer, unique_name: str
+) -> None:
+    topic = create_topic(unique_name)
+    reports = monitoring(topic)
+    reports.until(knows(topic))
+    write(producer, topic, 200)
+    reports.until(writes(topic))
+    admin.delete_topics([topic])[topic].result(timeout=30)
+    recreated_after = time.time()
+    create_topic(topic)
+    for report in reports.until(lambda report: report.measured_at > recreated_after and speed(report, topic) == 0):
+        known = speed(report, topic)
+        assert known is None or known >= 0
+    # Nothing was written to the new log: no speed of the old one may come back.
+    for _ in range(5):
+        assert speed(reports.next(), topic) in (0, None)
+
+
+def test_a_log_whose_start_moves_as_under_retention_keeps_its_speed(
+    monitoring: Monitoring, create_topic: CreateTopic, admin: AdminClient, producer: Producer, unique_name: str
+) -> None:
+    topic = create_topic(unique_name)
+    reports = monitoring(topic, window_s=4)
+    load = Load(producer, topic)
+    load.go_on(4)
+    partition = KafkaPartition(topic, 0, 200)
+    deleted_at = time.time()
+    admin.delete_records([partition])[partition].result(timeout=30)
+    load.go_on(3)
+    reports.until(lambda report: report.measured_at > deleted_at)
+    errors = relative_errors(reports, load, topic, since=deleted_at, window_s=4)
+    assert len(errors) >= 5
+    assert statistics.median(errors) < 0.05
+
+
+def test_the_monitor_waits_for_a_cluster_that_cannot_be_reached() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        nobody = f"127.0.0.1:{closed.getsockname()[1]}"
+        settings = MonitorSettings(topics=("orders",), interval_s=0.1, request_timeout_s=0.5)
+        with capture_logs() as lines, running(Monitor(settings, nobody, {})):
+            deadline = time.monotonic() + PATIENCE_S
+            while not (told := unreachable(lines)) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            time.sleep(1)
+        assert len(told) == len(unreachable(lines)) == 1
+        assert "Connection refused" in told[0]["reason"]
+
+
+def unreachable(lines: Lines) -> Lines:
+    return [line for line in lines if line["event"] == "the cluster cannot be reached, retrying"]
+
+
+def test_a_property_that_the_kafka_client_does_not_know_is_one_clear_error() -> None:
+    monitor = Monitor(MonitorSettings(topics=("orders",)), "127.0.0.1:1", {"no.such.property": "1"})
+    with pytest.raises(ConnectionSettingsError, match=r"no\.such\.property"):
+        monitor.run(threading.Event())
+
+
+def test_a_write_speed_topic_that_does_not_exist_is_told_and_the_monitor_goes_on(
+    broker: Broker, create_topic: CreateTopic, unique_name: str
+) -> None:
+    topic = create_topic(unique_name)
+    settings = MonitorSettings(topics=(topic,), interval_s=0.1)
+    with (
+        capture_logs() as lines,
+        running(Monitor(settings, broker.bootstrap_servers, {}, write_speed_topic=f"{unique_name}-missing")),
+    ):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if told := [line for line in lines if line["event"].startswith("write speeds cannot be published")]:
+                break
+            time.sleep(0.1)
+    assert f"{unique_name}-missing" in told[0]["reason"]
+
+
+@pytest.fixture
+def cluster(broker: Broker) -> Iterator[ClusterLogs]:
+    cluster = ClusterLogs(broker.bootstrap_servers, {})
+    yield cluster
+    cluster.close()
+
+
+def test_the_logs_of_a_cluster_are_described_as_they_are(
+    cluster: ClusterLogs, create_topic: CreateTopic, producer: Producer, unique_name: str
+) -> None:
+    topic = create_topic(unique_name, partitions=2, cleanup_policy="compact,delete")
+    plain = create_topic(f"{unique_name}-plain")
+    write(producer, topic, 3)
+    (described,) = cluster.topics({topic, f"{topic}-missing"}).values()
+    assert (described.name, described.leaders) == (topic, {0: 1, 1: 1})
+    asked = {TopicPartition(topic, 0), TopicPartition(topic, 1), TopicPartition(topic, 2)}
+    sizes = cluster.sizes(1, asked)
+    assert sizes.keys() == {TopicPartition(topic, 0), TopicPartition(topic, 1)}
+    assert 30_000 < sizes[TopicPartition(topic, 0)] < 32_000
+    assert cluster.offsets(sizes.keys()) == {
+        TopicPartition(topic, 0): OffsetRange(0, 3),
+        TopicPartition(topic, 1): OffsetRange(0, 0),
+    }
+    assert cluster.compacted({topic, plain, f"{topic}-missing"}) == {topic: True, plain: False}
+
+
+def test_a_topic_that_is_created_again_has_another_id(
+    cluster: ClusterLogs, create_topic: CreateTopic, admin: AdminClient, unique_name: str
+) -> None:
+    create_topic(unique_name)
+    before = cluster.topics({unique_name})[unique_name].topic_id
+    admin.delete_topics([unique_name])[unique_name].result(timeout=30)
+    create_topic(unique_name)
+    assert cluster.topics({unique_name})[unique_name].topic_id != before
+
+
+def test_a_broker_that_does_not_exist_is_away(cluster: ClusterLogs) -> None:
+    with pytest.raises(BrokerAwayError, match="7"):
+        cluster.sizes(7, {TopicPartition("orders", 0)})
+
+
+def test_whoever_asks_after_the_end_is_told_so(cluster: ClusterLogs) -> None:
+    cluster.close()
+    with pytest.raises(BrokerAwayError, match="the connection was closed"):
+        cluster.topics()

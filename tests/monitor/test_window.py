@@ -1,0 +1,226 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.growth import LogMeasurement, Method, OffsetRange
+from monitor.window import SpeedWindow
+
+
+def measured(
+    at: float, stored: int, offsets: tuple[int, int] | None = None, topic_id: str = "a", leader: int = 1
+) -> LogMeasurement:
+    return LogMeasurement(at, topic_id, leader, stored, OffsetRange(*offsets) if offsets else None)
+
+
+def window_of(*measurements: LogMeasurement, window_s: float = 30.0, hold_s: float = 15.0) -> SpeedWindow:
+    window = SpeedWindow(window_s, hold_s)
+    for measurement in measurements:
+        window.add(measurement)
+    return window
+
+
+def speed_of(window: SpeedWindow, at: float) -> float | None:
+    speed = window.speed(at)
+    return speed.bytes_per_s if speed else None
+
+
+def test_the_speed_is_last_minus_first_over_the_time_between() -> None:
+    window = window_of(measured(0, 100), measured(1, 900), measured(4, 1100))
+    assert speed_of(window, at=4) == 250
+
+
+def test_nothing_measured_or_one_measurement_gives_no_speed() -> None:
+    assert speed_of(window_of(), at=0) is None
+    assert speed_of(window_of(measured(0, 100)), at=0) is None
+
+
+def test_measurements_older_than_the_window_do_not_count() -> None:
+    window = window_of(*(measured(at, 1000 * min(at, 10)) for at in range(41)))
+    assert speed_of(window, at=40) == 0
+    assert speed_of(window_of(*(measured(at, 1000 * min(at, 25)) for at in range(41))), at=40) == 15_000 / 30
+
+
+def test_a_measurement_exactly_as_old_as_the_window_counts() -> None:
+    assert speed_of(window_of(measured(0, 0), measured(30, 300)), at=30) == 10
+
+
+def test_a_measurement_that_is_not_newer_than_the_newest_is_left_aside() -> None:
+    window = window_of(measured(0, 0), measured(2, 200), measured(1, 10**6), measured(2, 10**6))
+    assert speed_of(window, at=2) == 100
+
+
+def test_a_shrinking_log_without_offsets_starts_the_queue_over_and_keeps_the_last_good_speed_for_a_while() -> None:
+    window = window_of(measured(0, 0), measured(1, 100), measured(2, 50), hold_s=5)
+    assert speed_of(window, at=2) == 100
+    assert speed_of(window, at=6) == 100
+    assert speed_of(window, at=6.1) is None
+    window.add(measured(7, 150))
+    assert speed_of(window, at=7) == 20
+
+
+def test_retention_does_not_disturb_a_speed_where_the_records_can_be_counted() -> None:
+    window = window_of(
+        measured(0, 1000, (0, 10)), measured(1, 1200, (0, 12)), measured(2, 600, (8, 14)), measured(3, 800, (8, 16))
+    )
+    speed = window.speed(at=3)
+    assert speed is not None
+    assert speed.bytes_per_s == pytest.approx(200)
+    assert speed.method is Method.END_OFFSETS
+
+
+def test_stored_bytes_are_the_method_again_once_the_window_has_passed_what_misled() -> None:
+    window = window_of(measured(0, 0, (0, 0)), measured(1, 100, (0, 1)), measured(2, 100, (1, 2)), window_s=2)
+    for at in range(3, 5):
+        window.add(measured(at, 100 * (at - 1), (1, at)))
+    speed = window.speed(at=4)
+    assert speed is not None
+    assert speed.method is Method.STORED_BYTES
+
+
+def test_a_change_of_leader_takes_no_difference_between_two_replicas() -> None:
+    window = window_of(measured(0, 0), measured(1, 100), measured(2, 10**9, leader=2), hold_s=0)
+    assert speed_of(window, at=2) is None
+    window.add(measured(3, 10**9 + 100, leader=2))
+    assert speed_of(window, at=3) == 100
+
+
+def test_a_recreated_topic_has_no_speed_until_its_own_log_was_measured_twice() -> None:
+    window = window_of(measured(0, 0), measured(1, 100), measured(2, 10**9, topic_id="b"))
+    assert speed_of(window, at=2) is None
+    window.add(measured(3, 10**9 + 7, topic_id="b"))
+    assert speed_of(window, at=3) == 7
+
+
+def test_the_size_of_the_old_topics_records_is_not_taken_for_the_new_ones() -> None:
+    window = window_of(measured(0, 0, (0, 0)), measured(1, 100, (0, 1)), measured(2, 9, (0, 9), "b"), hold_s=0)
+    window.add(measured(3, 8, (9, 99), "b"))
+    assert speed_of(window, at=3) is None
+
+
+def test_a_gap_shorter_than_the_window_is_bridged() -> None:
+    assert speed_of(window_of(measured(0, 0), measured(1, 100), measured(21, 2100)), at=21) == 100
+
+
+def test_after_a_gap_longer_than_the_window_two_new_measurements_are_needed() -> None:
+    window = window_of(measured(0, 0), measured(1, 100), measured(100, 10**6))
+    assert speed_of(window, at=100) is None
+    window.add(measured(101, 10**6 + 5))
+    assert speed_of(window, at=101) == 5
+
+
+def test_without_fresh_measurements_the_last_good_speed_is_held_and_then_unknown() -> None:
+    window = window_of(measured(0, 0), measured(1, 100), hold_s=15)
+    assert speed_of(window, at=16) == 100
+    assert speed_of(window, at=16.001) is None
+    held = window.speed(at=16)
+    assert held is not None
+    assert held.measured_at == 1
+
+
+def test_two_measurements_a_moment_apart_give_no_speed() -> None:
+    window = SpeedWindow(30, hold_s=15, least_span_s=0.5)
+    window.add(measured(0, 0))
+    window.add(measured(0.01, 10_000))
+    assert speed_of(window, at=0.01) is None
+    window.add(measured(1, 10_000))
+    assert speed_of(window, at=1) == 10_000
+
+
+steps = st.fixed_dictionaries(
+    {
+        "elapsed_s": st.floats(0.01, 40),
+        "stored": st.integers(0, 10**12),
+        "offsets": st.none() | st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)),
+        "topic_id": st.sampled_from("aab"),
+        "leader": st.sampled_from([1, 1, 2]),
+        "compacted": st.booleans(),
+    }
+)
+histories = st.lists(steps, max_size=40)
+
+
+def measurements_of(history: list[dict[str, object]]) -> list[LogMeasurement]:
+    at = 0.0
+    measurements = []
+    for step in history:
+        at += step["elapsed_s"]  # type: ignore[operator]
+        start_and_length = step["offsets"]
+        offsets = None
+        if isinstance(start_and_length, tuple):
+            offsets = OffsetRange(start_and_length[0], sum(start_and_length))
+        measurements.append(
+            LogMeasurement(
+                at=at,
+                topic_id=str(step["topic_id"]),
+                leader=int(step["leader"]),  # type: ignore[call-overload]
+                stored_bytes=int(step["stored"]),  # type: ignore[call-overload]
+                offsets=offsets,
+                compacted=bool(step["compacted"]),
+            )
+        )
+    return measurements
+
+
+@given(histories)
+def test_a_speed_is_never_negative_and_never_from_another_log_or_from_before_the_window(
+    history: list[dict[str, object]],
+) -> None:
+    window = SpeedWindow(window_s=30, hold_s=0)
+    seen: list[LogMeasurement] = []
+    for measurement in measurements_of(history):
+        window.add(measurement)
+        seen.append(measurement)
+        speed = window.speed(measurement.at)
+        if speed is None:
+            continue
+        assert speed.bytes_per_s >= 0
+        of_this_log = []
+        for earlier in reversed(seen):
+            if earlier.topic_id != measurement.topic_id:
+                break
+            of_this_log.append(earlier)
+        in_window = [earlier for earlier in of_this_log if earlier.at >= measurement.at - 30]
+        assert len(in_window) >= 2
+        if speed.method is Method.STORED_BYTES:
+            # The paper's formula, from the newest size and one of the older ones of the same log in the window.
+            assert any(
+                speed.bytes_per_s
+                == pytest.approx((measurement.stored_bytes - first.stored_bytes) / (measurement.at - first.at))
+                for first in in_window[1:]
+            )
+
+
+@given(histories)
+def test_what_was_before_a_recreation_changes_nothing_after_it(history: list[dict[str, object]]) -> None:
+    measurements = measurements_of(history)
+    half = len(measurements) // 2
+    new = [replace(measurement, topic_id="new") for measurement in measurements[half:]]
+    with_past = window_of(*measurements[:half], *new)
+    without_past = window_of(*new)
+    if new:
+        at = new[-1].at
+        known, alone = with_past.speed(at), without_past.speed(at)
+        assert (known is None) == (alone is None)
+        if known and alone:
+            assert known.bytes_per_s == pytest.approx(alone.bytes_per_s)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.01, 5), st.integers(0, 10**9)), min_size=2, max_size=60),
+    st.integers(0, 10**12),
+)
+def test_a_log_that_only_grows_has_the_papers_speed(grown: list[tuple[float, int]], stored: int) -> None:
+    window = SpeedWindow(window_s=30, hold_s=0)
+    at = 0.0
+    taken = []
+    for elapsed_s, appended in grown:
+        at, stored = at + elapsed_s, stored + appended
+        taken.append((at, stored))
+        window.add(measured(at, stored))
+    first_at, first_stored = next(entry for entry in taken if entry[0] >= at - 30)
+    if first_at < at:
+        assert speed_of(window, at) == pytest.approx((stored - first_stored) / (at - first_at))
+    else:
+        assert speed_of(window, at) is None

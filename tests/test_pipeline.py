@@ -1,0 +1,88 @@
+"""The whole system on this machine, as `make up` runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cli.components import command
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures("nothing_left_running")]
+
+
+@pytest.mark.timeout(600)
+def test_the_group_follows_the_load_and_the_lake_has_every_record_once(tmp_path: Path) -> None:
+    with (tmp_path / "stderr").open("w") as stderr:
+        done = subprocess.run(
+            command("up", "--for", "120", "--output", "json"),
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            check=False,
+        )
+    shown = (tmp_path / "stderr").read_text()
+    assert done.returncode == 0, shown
+    summary = json.loads(done.stdout)
+    assert summary["ok"]
+    assert summary["produced"] == summary["distinct"] > 0
+    assert summary["duplicates"] == 0
+    assert summary["max_readers"] == 1
+    assert min(summary["scale_ups"], summary["scale_downs"], summary["migrations"]) >= 1
+    assert {"rscore", "highest_lag"} <= summary.keys()
+    assert "every check passed" in shown
+
+
+@contextmanager
+def running_up(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
+    """`kcga up` in the background, the file that takes what it shows, and the folder where its own folder lies."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    shown = tmp_path / "shown"
+    with shown.open("wb") as stderr:
+        process = subprocess.Popen(
+            command("up"), env={**os.environ, "TMPDIR": str(temporary)}, stdout=subprocess.PIPE, stderr=stderr
+        )
+    try:
+        yield process, shown, temporary
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=180)
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], shown: Path) -> None:
+    deadline = time.monotonic() + 240
+    while not condition():
+        assert process.poll() is None, shown.read_text()
+        assert time.monotonic() < deadline, shown.read_text()
+        time.sleep(0.2)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_ends_in_order_and_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    with running_up(tmp_path) as (process, shown, temporary):
+        wait_until(lambda: "1 consumer" in shown.read_text(), process, shown)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=180)
+    assert process.returncode == 0, shown.read_text()
+    assert output == b""
+    assert "every check passed" in shown.read_text()
+    assert not list(temporary.glob("kcga-*"))
+
+
+@pytest.mark.timeout(300)
+def test_a_run_that_is_interrupted_while_it_starts_leaves_nothing_behind(tmp_path: Path) -> None:
+    with running_up(tmp_path) as (process, shown, temporary):
+        wait_until(lambda: bool(list(temporary.glob("kcga-*/spark"))), process, shown)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "Traceback" not in shown.read_text()
+    assert not list(temporary.glob("kcga-*"))
