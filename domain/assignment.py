@@ -4,11 +4,16 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 from domain.partitions import TopicPartition
 
 ConsumerId = int
 """N, the number of a consumer: it reads its commands on partition N of `consumer.metadata`, where it is 1 or more."""
+
+
+_NAME = attrgetter("topic", "partition")
+"""The order of partitions, much faster than by their own comparison."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,7 +53,7 @@ class Assignment(Mapping[TopicPartition, ConsumerId]):
         held: dict[ConsumerId, list[TopicPartition]] = {}
         for partition, consumer in self._consumer_of.items():
             held.setdefault(consumer, []).append(partition)
-        return {consumer: tuple(sorted(held[consumer])) for consumer in sorted(held)}
+        return {consumer: tuple(sorted(held[consumer], key=_NAME)) for consumer in sorted(held)}
 
     @property
     def consumers(self) -> frozenset[ConsumerId]:
@@ -67,8 +72,5 @@ class Assignment(Mapping[TopicPartition, ConsumerId]):
 
         A partition without a consumer on either side is started or stopped, not migrated.
         """
-        return tuple(
-            Migration(partition, source, target[partition])
-            for partition, source in sorted(self._consumer_of.items())
-            if target.get(partition, source) != source
-        )
+        moved = [p for p, source in self._consumer_of.items() if target.get(p, source) != source]
+        return tuple(Migration(p, self._consumer_of[p], target[p]) for p in sorted(moved, key=_NAME))
