@@ -38,6 +38,6 @@ lock:  ## Resolves the newest versions that pyproject.toml allows (needs uv)
 	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade pyproject.toml --extra plot --output-file requirements.txt
 	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade pyproject.toml --extra dev --output-file requirements-dev.txt
 
-clean:  ## Removes what make made (the cache of jars lies in the user's cache folder: kcga cache --clear)
+clean:  ## Removes what make made; the jars stay in the cache folder of the user (KCGA_CACHE)
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
