@@ -5,25 +5,32 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from cli.errors import KcgaError
+from cli.errors import KcgaError, UsageError
 from cli.interrupts import stop_on_signals
 from cli.settings import Settings, load
 from cli.topics import Cluster
 
 
 def run_monitor(file: Path) -> None:
+    from monitor.connection import ConnectionSettingsError
     from monitor.interest import is_expression
     from monitor.runner import Monitor
 
     settings = load(file)
     _cluster(settings).require(topic for topic in settings.monitor.topics if not is_expression(topic))
-    with stop_on_signals() as stop:
-        Monitor(
+    topics = settings.topics
+    try:
+        monitor = Monitor(
             settings.monitor,
             settings.kafka.bootstrap_servers,
             settings.kafka.client,
-            write_speed_topic=settings.topics.write_speed,
-        ).run(stop)
+            write_speed_topic=topics.write_speed,
+            own_topics=frozenset({topics.write_speed, topics.metadata, topics.decisions}),
+        )
+        with stop_on_signals() as stop:
+            monitor.run(stop)
+    except ConnectionSettingsError as error:
+        raise UsageError(f"kafka.client in {file}: {error}") from error
 
 
 def run_controller(file: Path) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from cli import logs
 from cli.errors import KcgaError
+from cli.packing.formats import FiguresFormat, PlanFormat
 from domain import topics
 from domain.messages import json_schema
 
@@ -101,6 +102,99 @@ class Topic(StrEnum):
     WRITE_SPEED = topics.WRITE_SPEED
     METADATA = topics.METADATA
     DECISIONS = topics.DECISIONS
+
+
+Capacity = Annotated[float, typer.Option(help="What a consumer reads at most, in the unit of the speeds.")]
+TimeLimit = Annotated[float, typer.Option(help="Seconds that one call of an exact engine may take.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of whatever is drawn at random: same seed, same result.")]
+Plot = Annotated[Path | None, typer.Option(help="Also draw it into this file (.png, .svg or .pdf).")]
+
+
+@app.command()
+def solve(
+    snapshot: Annotated[
+        Path,
+        typer.Argument(
+            help="Write speeds: JSON as on monitor.writeSpeed, or CSV topic,partition,speed[,consumer]; - is standard "
+            "input."
+        ),
+    ],
+    current: Annotated[
+        Path | None,
+        typer.Option(help="Who reads what now: CSV topic,partition,consumer, or what this command printed before."),
+    ] = None,
+    capacity: Capacity = 2_300_000,
+    migration_weight: Annotated[
+        float, typer.Option(help="Lambda: how many consumers it is worth to move one consumer's capacity less.")
+    ] = 0.5,
+    time_limit: TimeLimit = 1.0,
+    engine: Annotated[str, typer.Option(help="auto, cp-sat, arc-flow, or a heuristic such as mbfp.")] = "auto",
+    seed: Seed = 0,
+    output: Annotated[PlanFormat, typer.Option(help="How the plan is printed.")] = PlanFormat.TABLE,
+    plot: Plot = None,
+) -> None:
+    """Find the fewest consumers and the least migration for one snapshot of write speeds."""
+    from cli.packing.solve import SolveOptions, run
+
+    run(SolveOptions(snapshot, current, capacity, migration_weight, time_limit, engine, seed, output, plot))
+
+
+@app.command()
+def simulate(
+    stream: Annotated[
+        Path, typer.Argument(help="CSV iteration,topic,partition,speed, gzipped or not; - is standard input.")
+    ],
+    engines: Annotated[
+        str, typer.Option(help="With commas; exact@LAMBDA is the exact solver with that weight of migration.")
+    ] = "mbfp,bfd,exact@0.5",
+    capacity: Capacity = 100,
+    time_limit: TimeLimit = 1.0,
+    seed: Seed = 0,
+    output: Annotated[FiguresFormat, typer.Option(help="How the figures are printed.")] = FiguresFormat.TABLE,
+    assignments: Annotated[
+        Path | None, typer.Option(help="Write CSV algorithm,iteration,topic,partition,consumer (.csv or .csv.gz).")
+    ] = None,
+    metrics: Annotated[
+        Path | None, typer.Option(help="Write a row of figures for each iteration (.csv or .csv.gz).")
+    ] = None,
+    plot: Plot = None,
+) -> None:
+    """Replay a stream of write speeds through engines, each with its own assignment, and compare them."""
+    from cli.packing.simulate import SimulateOptions, run
+
+    run(SimulateOptions(stream, engines, capacity, time_limit, seed, output, assignments, metrics, plot))
+
+
+class StartSpeeds(StrEnum):
+    RANDOM = "random"
+    ZERO = "zero"
+    HALF = "half"
+    FULL = "full"
+
+
+@app.command()
+def generate(
+    file: Annotated[Path, typer.Argument(help="Where to write it (.csv or .csv.gz); - is standard output.")] = Path(
+        "-"
+    ),
+    partitions: Annotated[int, typer.Option(min=1, help="How many.")] = 200,
+    iterations: Annotated[int, typer.Option(min=1, help="How many measurements.")] = 500,
+    delta: Annotated[
+        float, typer.Option(help="The largest change from one to the next, in percent of the capacity.")
+    ] = 5,
+    start: Annotated[
+        StartSpeeds, typer.Option(help="The first speeds: random up to the capacity, or none, half or all of it.")
+    ] = StartSpeeds.RANDOM,
+    capacity: Capacity = 100,
+    clamp: Annotated[bool, typer.Option("--clamp", help="No speed goes above the capacity.")] = False,
+    whole: Annotated[bool, typer.Option("--whole", help="Speeds are whole percents of the capacity.")] = False,
+    seed: Seed = 0,
+    topic: Annotated[str, typer.Option(help="The topic of all partitions.")] = "topic",
+) -> None:
+    """Make up a stream of write speeds as the paper does, in CSV iteration,topic,partition,speed."""
+    from cli.packing.generate import GenerateOptions, run
+
+    run(GenerateOptions(file, partitions, iterations, delta, start.value, capacity, clamp, whole, seed, topic))
 
 
 @app.command()

@@ -18,7 +18,7 @@ class Standing:
     missing: frozenset[str] = frozenset()
     """Names and expressions that no topic answers to."""
     brokers_away: Mapping[int, str] = field(default_factory=dict)
-    """Those of the leaders that do not answer, and why."""
+    """Those of the leaders that tell no sizes, and why."""
     leaders: frozenset[int] = frozenset()
     """The brokers that lead partitions of interest."""
     cluster_away: str | None = None
@@ -55,7 +55,7 @@ def changes(before: Standing, after: Standing) -> tuple[Change, ...]:
         *(Change("topic found", details={"topic": topic}) for topic in sorted(before.missing - after.missing)),
         *(
             Change(
-                "a broker is away, its partitions are not measured",
+                "a broker tells no sizes, its partitions are not measured",
                 is_trouble=True,
                 details={"broker": broker, "reason": after.brokers_away[broker]},
             )
@@ -63,7 +63,9 @@ def changes(before: Standing, after: Standing) -> tuple[Change, ...]:
         ),
         *(
             Change(
-                "a broker is back" if broker in after.leaders else "a broker that is away leads nothing any more",
+                "a broker tells its sizes again"
+                if broker in after.leaders
+                else "a broker that told no sizes leads nothing any more",
                 details={"broker": broker},
             )
             for broker in sorted(before.brokers_away.keys() - after.brokers_away.keys())

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from kafka import KafkaAdminClient
 from kafka.admin import OffsetSpec
-from kafka.errors import KafkaError, NoError, for_code
+from kafka.errors import NoError, for_code
 
 from domain.partitions import TopicPartition
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
@@ -181,7 +181,9 @@ class ClusterLogs:
     def _ask(self, question: Callable[[Any], T]) -> T:
         try:
             return question(self._connected())
-        except (KafkaError, RuntimeError) as error:  # the latter from an event loop that was closed meanwhile
+        except BrokerAwayError:
+            raise
+        except Exception as error:  # kafka-python lets those of sockets, TLS and its event loop through as they are
             raise BrokerAwayError(in_one_line(error)) from error
 
     def _connected(self) -> KafkaAdminClient:

@@ -53,13 +53,13 @@ def test_a_broker_that_goes_and_returns_is_told_once_each() -> None:
     assert (second.details, third.details) == ({"broker": 2, "reason": "refused"}, {"broker": 3, "reason": "time-out"})
     assert second.is_trouble
     assert told(away, Standing(brokers_away={2: "refused"}, leaders=frozenset({2, 3}))) == [
-        ("a broker is back", {"broker": 3})
+        ("a broker tells its sizes again", {"broker": 3})
     ]
 
 
 def test_a_broker_that_is_asked_no_more_is_not_said_to_be_back() -> None:
     assert told(Standing(brokers_away={3: "time-out"}), Standing(leaders=frozenset({1}))) == [
-        ("a broker that is away leads nothing any more", {"broker": 3})
+        ("a broker that told no sizes leads nothing any more", {"broker": 3})
     ]
 
 

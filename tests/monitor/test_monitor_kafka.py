@@ -173,6 +173,7 @@ def relative_errors(reports: Reports, load: Load, topic: str, since: float, wind
     return errors
 
 
+@pytest.mark.slow
 def test_the_published_speed_is_what_was_produced(
     monitoring: Monitoring, create_topic: CreateTopic, producer: Producer, unique_name: str
 ) -> None:
@@ -249,6 +250,7 @@ def test_a_recreated_topic_is_never_given_the_difference_of_two_logs(
         assert speed(reports.next(), topic) in (0, None)
 
 
+@pytest.mark.slow
 def test_a_log_whose_start_moves_as_under_retention_keeps_its_speed(
     monitoring: Monitoring, create_topic: CreateTopic, admin: AdminClient, producer: Producer, unique_name: str
 ) -> None:
@@ -290,6 +292,7 @@ def test_a_property_that_the_kafka_client_does_not_know_is_one_clear_error() -> 
         monitor.run(threading.Event())
 
 
+@pytest.mark.slow
 def test_a_write_speed_topic_that_does_not_exist_is_told_and_the_monitor_goes_on(
     broker: Broker, create_topic: CreateTopic, unique_name: str
 ) -> None:
