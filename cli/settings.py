@@ -106,5 +106,6 @@ def load(file: Path) -> Settings:
 def _describe(fault: Mapping[str, Any]) -> str:
     where = ".".join(str(part) for part in fault["loc"])
     what = str(fault["msg"]).removeprefix("Value error, ")
-    given = "" if fault["type"] == "missing" or isinstance(fault["input"], dict) else f" (it is {fault['input']!r})"
+    said = fault["type"] == "missing" or fault["input"] is None or isinstance(fault["input"], dict)
+    given = "" if said else f" (it is {fault['input']!r})"
     return f"{where}: {what[0].lower()}{what[1:]}{given}"

@@ -40,4 +40,11 @@ class Publish:
     decision: Decision
 
 
-Command = CreateConsumer | DeleteConsumer | Send | Solve | Publish
+@dataclass(frozen=True, slots=True)
+class Restate:
+    """Say again, where the next controller finds it, whether the group is paused."""
+
+    paused: bool
+
+
+Command = CreateConsumer | DeleteConsumer | Send | Solve | Publish | Restate

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerReport
+from domain.messages import ConsumerReport, ControlAction
 from domain.speeds import WriteSpeeds
 from solver.solution import Solution
 
@@ -14,6 +14,8 @@ class Started:
 
     at: float
     consumers: frozenset[ConsumerId]
+    paused: bool = False
+    """An operator has paused the group, and not resumed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,26 @@ class SolveFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorAsked:
+    at: float
+    action: ControlAction
+
+
+@dataclass(frozen=True, slots=True)
 class Ticked:
     """Time has passed."""
 
     at: float
 
 
-Event = Started | SpeedsMeasured | ConsumerReported | ConsumerGone | CreationFailed | Solved | SolveFailed | Ticked
+Event = (
+    Started
+    | SpeedsMeasured
+    | ConsumerReported
+    | ConsumerGone
+    | CreationFailed
+    | Solved
+    | SolveFailed
+    | OperatorAsked
+    | Ticked
+)

@@ -10,16 +10,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
 from domain import topics
 from domain.messages import (
     ConsumerCommand,
     ConsumerReport,
+    ControlAction,
     ControllerClaim,
+    ControlRequest,
     Decision,
     MessageError,
+    MessageToController,
     WriteSpeedReport,
     decode_to_controller,
 )
@@ -38,6 +41,16 @@ class TopicNames:
     write_speed: str = topics.WRITE_SPEED
     metadata: str = topics.METADATA
     decisions: str = topics.DECISIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a controller begins with."""
+
+    epoch: int
+    """Higher than that of every controller before it."""
+    paused: bool
+    """An operator has paused the group, and not resumed it."""
 
 
 class KafkaLink:
@@ -61,6 +74,8 @@ class KafkaLink:
         names: TopicNames | None = None,
     ) -> None:
         self._names = names or TopicNames()
+        self._incarnation = uuid.uuid4().hex
+        self._epoch = 0
         common = {**(client_config or {}), "bootstrap.servers": bootstrap_servers}
         self._producer = Producer({**common, "transactional.id": f"{group}.controller", "linger.ms": 0})
         self._consumer = Consumer(
@@ -73,29 +88,41 @@ class KafkaLink:
             }
         )
 
-    def begin(self) -> int:
-        """Fences the controllers before this one and returns this one's epoch, higher than all that were.
+    def begin(self) -> Beginning:
+        """Fences the controllers before this one, and claims an epoch that is higher than all that were.
 
         Raises:
             KafkaException: the cluster does not answer in time, or refuses.
             DeposedError: another controller began at the same time.
         """
         self._producer.init_transactions(BEGIN_TIMEOUT_S)
-        epoch = 1 + max((self._epoch_of(value) for value in self._history()), default=0)
-        claim = ControllerClaim(epoch=epoch, incarnation=uuid.uuid4().hex, sent_at=time.time())
-        self._send([(self._names.metadata, topics.CONTROLLER_PARTITION, claim)])
-        # Reports from before may be of processes that are gone; the newest speeds hold as long as they are fresh.
-        reports = self._near_end(self._names.metadata, records=0)
+        history, end = self._history()
+        self._epoch = 1 + max((_epoch_of(message) for message in history), default=0)
+        beginning = Beginning(self._epoch, _is_paused(history))
+        self.claim(paused=beginning.paused)
+        # Reports from before may be of processes that are gone; the newest speeds hold as long as they are fresh. What
+        # has come since the history was read counts: an operator's request may be among it.
+        reports = Position(self._names.metadata, topics.CONTROLLER_PARTITION, end)
         self._consumer.assign([reports, self._near_end(self._names.write_speed, records=1)])
-        return epoch
+        return beginning
 
-    def receive(self, timeout_s: float) -> list[ConsumerReport | WriteSpeedReport]:
+    def claim(self, *, paused: bool) -> None:
+        """Says who acts, and whether the group is paused, where the next controller finds it.
+
+        Raises:
+            DeposedError: another controller has begun.
+            KafkaException: it could not be sent.
+        """
+        claim = ControllerClaim(epoch=self._epoch, incarnation=self._incarnation, sent_at=time.time(), paused=paused)
+        self._send([(self._names.metadata, topics.CONTROLLER_PARTITION, claim)])
+
+    def receive(self, timeout_s: float) -> list[ConsumerReport | ControlRequest | WriteSpeedReport]:
         """What has come since, waiting for the first of it at most so long. What is no valid message is dropped.
 
         Raises:
             DeposedError: another controller has begun.
         """
-        received: list[ConsumerReport | WriteSpeedReport] = []
+        received: list[ConsumerReport | ControlRequest | WriteSpeedReport] = []
         for record in self._consumer.consume(500, timeout_s):
             if (error := record.error()) is not None:
                 log.warning("kafka is not well", error=str(error))
@@ -103,7 +130,7 @@ class KafkaLink:
             try:
                 if record.topic() == self._names.write_speed:
                     received.append(WriteSpeedReport.decode(record.value()))
-                elif isinstance(message := decode_to_controller(record.value()), ConsumerReport):
+                elif not isinstance(message := decode_to_controller(record.value()), ControllerClaim):
                     received.append(message)
             except MessageError as error:
                 where = f"{record.topic()}-{record.partition()} at offset {record.offset()}"
@@ -146,32 +173,56 @@ class KafkaLink:
                 self._producer.abort_transaction()
             raise
 
-    def _history(self) -> list[bytes]:
-        """All that partition 0 of the metadata topic holds now."""
+    def _history(self) -> tuple[list[MessageToController], int]:
+        """All messages that partition 0 of the metadata topic holds now, in their order, and the offset of its end."""
         partition = Position(self._names.metadata, topics.CONTROLLER_PARTITION, OFFSET_BEGINNING)
         low, high = self._consumer.get_watermark_offsets(partition, BEGIN_TIMEOUT_S)
         self._consumer.assign([partition])
-        values: list[bytes] = []
+        messages: list[MessageToController] = []
         deadline = time.monotonic() + BEGIN_TIMEOUT_S
         while low < high and time.monotonic() < deadline:
             records = self._consumer.consume(500, 0.2)
-            values += [record.value() or b"" for record in records if record.error() is None]
+            messages += [message for record in records if (message := _decoded(record)) is not None]
             (position,) = self._consumer.position([partition])
             # Markers of transactions take offsets and are no records: the position passes them too.
             low = max(low, position.offset)
         if low < high:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{partition.topic} could not be read"))
-        return values
-
-    @staticmethod
-    def _epoch_of(value: bytes) -> int:
-        try:
-            message = decode_to_controller(value)
-        except MessageError:
-            return 0
-        return message.epoch if isinstance(message, ControllerClaim) else message.applied_epoch
+        return messages, high
 
     def _near_end(self, topic: str, records: int) -> Position:
         """The position so many records before the end of the topic's partition 0."""
         low, high = self._consumer.get_watermark_offsets(Position(topic, 0), BEGIN_TIMEOUT_S)
         return Position(topic, 0, max(low, high - records))
+
+
+def _decoded(record: Message) -> MessageToController | None:
+    """What is in a record, where it is anything."""
+    try:
+        return decode_to_controller(record.value()) if record.error() is None else None
+    except MessageError:
+        return None
+
+
+def _epoch_of(message: MessageToController) -> int:
+    match message:
+        case ControllerClaim(epoch=epoch):
+            return epoch
+        case ConsumerReport(applied_epoch=epoch):
+            return epoch
+        case ControlRequest():
+            return 0
+
+
+def _is_paused(history: Iterable[MessageToController]) -> bool:
+    """What operators asked for last, and controllers have said again since."""
+    paused = False
+    for message in history:
+        match message:
+            case ControllerClaim(paused=stated):
+                paused = stated
+            case ControlRequest(action=ControlAction.PAUSE | ControlAction.RESUME as action):
+                paused = action is ControlAction.PAUSE
+            case _:
+                pass
+    return paused

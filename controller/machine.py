@@ -9,12 +9,13 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 
-from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
+from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Restate, Send, Solve
 from controller.events import (
     ConsumerGone,
     ConsumerReported,
     CreationFailed,
     Event,
+    OperatorAsked,
     Solved,
     SolveFailed,
     SpeedsMeasured,
@@ -23,17 +24,20 @@ from controller.events import (
 )
 from controller.group import Group, Member
 from controller.handover import next_steps
-from controller.plan import decide
+from controller.plan import decide, fewer_consumers
+from controller.question import Question, Situation, pose
+from controller.restraint import Restraints
 from controller.settings import ControllerSettings
-from controller.triggers import triggers
+from controller.triggers import REPLAN, Cause, Trigger, interval_over, triggers
 from domain.assignment import Assignment, ConsumerId
-from domain.messages import Action, ConsumerState, Order
+from domain.messages import Action, ConsumerState, ControlAction, Order
 from domain.partitions import TopicPartition
-from solver.problem import Problem
 from solver.solution import Solution
 
 LONGEST_BACKOFF_S = 60.0
 SYNCHRONIZE_RESEND_S = 1.0
+PAUSE_RESTATED_S = 600.0
+"""A pause is said again so often: what is not said again is lost with the retention of its topic."""
 
 
 class State(StrEnum):
@@ -65,17 +69,29 @@ class Controller:
         """The newest known write speed of each partition of interest."""
         self._named_at: dict[TopicPartition, float] = {}
         """When each partition of interest was last among those that the monitor names."""
+        self._fresh: frozenset[TopicPartition] = frozenset()
+        """The partitions that were measured when speeds came last."""
+        self._vanished: set[TopicPartition] = set()
+        """The partitions that have ceased to be of interest since the assignment was last considered."""
         self._measured_at = -math.inf
         self._desired = Assignment()
         self._considered_at = -math.inf
         self._broken = False
         """The plan rests on a consumer that was lost since: it goes on as far as it can, until there is a new one."""
-        self._problem = Problem(speeds={}, capacity=settings.consumer_capacity)
-        """What the solver was asked last, and why."""
-        self._why: tuple[str, ...] = ()
+        self._question: Question | None = None
+        """What the solver was asked last."""
+        self._in_vain: frozenset[Cause] = frozenset()
+        """What the last decision was about, where it changed nothing: the same need not be considered again at once."""
+        self._restraints = Restraints(settings)
+        self._replan_asked = False
+        self._paused_stated_at = -math.inf
         self._failures = 0
         """Consumers lost or not created since one became ready."""
         self._failed_at = -math.inf
+
+    @property
+    def paused(self) -> bool:
+        return self._restraints.paused
 
     @property
     def speeds(self) -> Mapping[TopicPartition, float]:
@@ -86,7 +102,9 @@ class Controller:
         self._now = max(self._now, event.at)
         answers: list[Command] = []
         match event:
-            case Started(consumers=consumers):
+            case Started(consumers=consumers, paused=paused):
+                self._restraints.paused = paused
+                self._paused_stated_at = self._now
                 self._synchronize_until = self._now + self._settings.synchronize_timeout_s
                 for consumer in sorted(consumers):
                     self.group.add(consumer, self._now, barrier=self._next_order())
@@ -95,6 +113,8 @@ class Controller:
                 self._speeds.update(speeds.bytes_per_s)
                 self._named_at.update(dict.fromkeys(speeds.bytes_per_s.keys() | speeds.unknown, self._now))
                 self._measured_at = speeds.measured_at
+                self._fresh = frozenset(speeds.bytes_per_s)
+                self._restraints.highest.record(self._now, self._speeds)
             case ConsumerReported(report=report):
                 if self.group.receive(report, self._now) and report.state is ConsumerState.READY:
                     self._failures = 0
@@ -106,18 +126,23 @@ class Controller:
                 self.group.remove(consumer)
                 self._lost(consumer)
             case Solved(plan=plan, solution=solution):
-                if self.state is State.REASSIGN and plan == self._plan:
-                    answers += self._decide(solution)
+                if self.state is State.REASSIGN and plan == self._plan and self._question is not None:
+                    answers += self._decide(self._question, solution)
             case SolveFailed(plan=plan):
                 if self.state is State.REASSIGN and plan == self._plan:
                     self._failed()
                     self._enter_sentinel()
+            case OperatorAsked(action=ControlAction.REPLAN):
+                self._replan_asked = True
+            case OperatorAsked(action=action):
+                self._restraints.paused = action is ControlAction.PAUSE
+                self._paused_stated_at = -math.inf
             case Ticked():
                 pass
         return [*answers, *self._proceed()]
 
     def _proceed(self) -> list[Command]:
-        commands = self._condemn_the_silent()
+        commands = [*self._state_whether_paused(), *self._condemn_the_silent()]
         if self.state is State.SYNCHRONIZE:
             commands += self._synchronize()
         if self.state is State.SYNCHRONIZE and self._synchronized:
@@ -130,6 +155,13 @@ class Controller:
         if self.state is State.SENTINEL or (self.state is State.MANAGE and self._broken):
             commands += self._watch()
         return commands
+
+    def _state_whether_paused(self) -> list[Command]:
+        asked = self._paused_stated_at == -math.inf
+        if not asked and not (self.paused and self._now - self._paused_stated_at >= PAUSE_RESTATED_S):
+            return []
+        self._paused_stated_at = self._now
+        return [Restate(self.paused)]
 
     # Synchronize
 
@@ -188,6 +220,7 @@ class Controller:
         for partition in vanished:
             del self._named_at[partition]
             self._speeds.pop(partition, None)
+        self._vanished |= vanished & self._desired.keys()
         if self.state is State.SENTINEL and not vanished.isdisjoint(self._desired):
             self.state = State.MANAGE
         self._desired = Assignment({p: c for p, c in self._desired.items() if p not in vanished})
@@ -200,11 +233,15 @@ class Controller:
         settings = self._settings
         if self._now - self._measured_at > settings.speeds_timeout_s:
             return []
+        why = triggers(self.group, self._desired, self._speeds, settings.consumer_capacity, self._vanished)
+        if self._replan_asked:
+            return self._reassign((REPLAN, *why))
         if self._now < max(self._failed_at + self._backoff_s, self._considered_at + settings.least_interval_s):
             return []
-        why = triggers(self.group, self._desired, self._speeds, settings.consumer_capacity)
-        if not why and self._speeds and self._now >= self._considered_at + settings.interval_s:
-            why = (f"{settings.interval_s:g} s have passed since the last decision",)
+        if self._now >= self._considered_at + settings.interval_s:
+            why = why or ((interval_over(settings.interval_s),) if self._speeds else ())
+        elif frozenset[Cause]().union(*(trigger.causes for trigger in why)) <= self._in_vain:
+            return []
         return self._reassign(why) if why else []
 
     @property
@@ -214,40 +251,50 @@ class Controller:
 
     # Reassign
 
-    def _reassign(self, why: tuple[str, ...]) -> list[Command]:
+    def _reassign(self, why: tuple[Trigger, ...]) -> list[Command]:
         self.state = State.REASSIGN
         self._plan += 1
-        self._why = why
-        settings = self._settings
-        self._problem = Problem(
+        alive = {consumer for consumer in self.group if not self.group[consumer].condemned}
+        current = self.group.assignment
+        situation = Situation(
+            triggers=why,
             speeds=dict(self._speeds),
-            capacity=settings.consumer_capacity,
-            packing_capacity=settings.packing,
-            current=self.group.assignment,
-            migration_weight=settings.migration_weight,
-            max_consumers=settings.max_consumers,
-            time_limit_s=settings.time_limit_s,
+            highest=self._restraints.highest.over(self._speeds),
+            measured_at=self._measured_at,
+            current=current,
+            gone={p: c for p, c in self._desired.items() if c not in alive and p not in current},
+            named=frozenset(self._named_at),
+            missing=self._named_at.keys() - self._fresh,
+            paused=self.paused,
+            manual=REPLAN in why,
         )
-        return [Solve(self._plan, self._problem, settings.engine)]
+        self._question = pose(situation, self._settings)
+        return [Solve(self._plan, self._question.problem, self._settings.engine)]
 
-    def _decide(self, solution: Solution) -> list[Command]:
+    def _decide(self, question: Question, solution: Solution) -> list[Command]:
         """Validates the answer against the present, then records it and carries it out, or lets it be."""
-        if self.group.assignment != self._problem.current:
-            return self._reassign(self._why)
+        situation = question.situation
+        if self.group.assignment != situation.current:
+            return self._reassign(situation.triggers)
         record = decide(
             number=self._plan,
             epoch=self._epoch,
             at=self._now,
-            triggers=self._why,
-            problem=self._problem,
+            question=question,
             solution=solution,
-            max_consumers=self._settings.max_consumers,
+            restraints=self._restraints,
         )
         self._enter_sentinel()
+        self._replan_asked = self._replan_asked and not situation.manual
+        self._vanished.clear()
+        self._in_vain = frozenset[Cause]().union(*(trigger.causes for trigger in situation.triggers))
         if record.carried_out:
             self.state = State.MANAGE
             self._broken = False
+            self._in_vain = frozenset()
             self._desired = self._with_unmeasured(solution.assignment)
+            shrinks = fewer_consumers(question, solution.assignment)
+            self._restraints.carried_out(self._now, record.plan.rscore, fewer_consumers=shrinks)
         return [Publish(record)]
 
     def _with_unmeasured(self, plan: Assignment) -> Assignment:

@@ -1,30 +1,30 @@
-"""Reassign: whether a plan is worth carrying out, and the record that says why."""
+"""Reassign: whether a plan is carried out, and the record that says why."""
 
+from controller.question import Question
+from controller.reasons import reasons
+from controller.restraint import Restraints
+from controller.saturation import saturated
 from domain.assignment import Assignment
-from domain.messages import Decision, PlanFigures, PlannedPartition
-from solver.evaluation import evaluate, keep_everything
-from solver.problem import Problem
+from domain.messages import (
+    Decision,
+    DecisionKind,
+    HeldBack,
+    PlanFigures,
+    PlannedPartition,
+    Restraint,
+    Shortfall,
+)
+from solver.evaluation import Evaluation, evaluate
 from solver.solution import Solution
 
 TIE = 1e-9
 """Objectives closer than this, relatively, are equal: a plan has to be better by more."""
-
-
-def figures(problem: Problem, assignment: Assignment) -> PlanFigures:
-    """What it costs to go from the problem's current assignment to `assignment`."""
-    cost = evaluate(problem, assignment)
-    return PlanFigures(consumers=cost.consumers, rscore=cost.rscore, objective=cost.objective)
+SENTENCES = 5
+"""So many broken rules are named at most."""
 
 
 def decide(
-    *,
-    number: int,
-    epoch: int,
-    at: float,
-    triggers: tuple[str, ...],
-    problem: Problem,
-    solution: Solution,
-    max_consumers: int,
+    *, number: int, epoch: int, at: float, question: Question, solution: Solution, restraints: Restraints
 ) -> Decision:
     """The record of one passage through Reassign, with the verdict on the plan.
 
@@ -32,28 +32,40 @@ def decide(
         number: of the decision within the epoch.
         epoch: of the controller.
         at: seconds since the epoch of time.
-        triggers: why the assignment was considered.
-        problem: what was asked.
+        question: what was asked.
         solution: what was answered.
-        max_consumers: the highest number that a consumer may have.
+        restraints: what holds voluntary plans back.
     """
-    plan = figures(problem, solution.assignment)
-    present = keep_everything(problem)
-    kept = None if present is None else figures(problem, present)
-    carried_out, reason = _judge(plan, kept, max(solution.assignment.consumers, default=0), max_consumers)
+    problem, situation = question.problem, question.situation
+    plan = evaluate(problem, solution.assignment)
+    kept = evaluate(problem, question.kept)
+    held_back = _held_back(at, question, solution.assignment, plan, kept, restraints)
+    keeping = None if question.not_keepable else _figures(kept)
+    why = reasons(problem, solution.assignment, situation.gone)
     return Decision(
         number=number,
         epoch=epoch,
         decided_at=at,
-        triggers=triggers,
-        carried_out=carried_out,
-        reason=reason,
+        triggers=tuple(trigger.sentence for trigger in situation.triggers),
+        grounds=question.grounds,
+        carried_out=not held_back,
+        reason="; ".join(each.why for each in held_back) or _in_favour(_figures(plan), keeping),
+        held_back=held_back,
+        measured_at=situation.measured_at,
+        window_s=restraints.settings.scale_down_window_s if question.grounds is DecisionKind.VOLUNTARY else None,
+        capacity=problem.capacity,
+        packing_capacity=restraints.settings.packing,
+        migration_weight=problem.migration_weight,
         engine=solution.engine,
         status=solution.status,
         solve_s=solution.seconds,
-        lower_bound=solution.lower_bound,
-        plan=plan,
-        keeping=kept,
+        lower_bound=max(0.0, solution.lower_bound),
+        gap=max(0.0, solution.gap),
+        plan=_figures(plan),
+        keeping=keeping,
+        not_keepable=question.not_keepable[:SENTENCES],
+        shortfall=_shortfall(plan, solution),
+        saturated=saturated(situation.speeds, situation.named, problem.capacity, restraints.settings.packing),
         assignment=tuple(
             PlannedPartition(
                 topic=partition.topic,
@@ -61,20 +73,99 @@ def decide(
                 speed=problem.speeds[partition],
                 consumer=consumer,
                 previous=problem.current.get(partition),
+                reason=why.get(partition),
             )
             for partition, consumer in sorted(solution.assignment.items())
         ),
     )
 
 
-def _judge(plan: PlanFigures, kept: PlanFigures | None, highest: int, max_consumers: int) -> tuple[bool, str]:
-    if highest > max_consumers:
-        return False, f"the plan needs consumer {highest}, and max_consumers is {max_consumers}: raise it"
-    if kept is None:
-        return True, f"{_words(plan)}; the present assignment cannot stay as it is"
-    if plan.objective < kept.objective * (1 - TIE):
-        return True, f"{_words(plan)}, better than keeping {_words(kept)}"
-    return False, f"keeping everything costs {_words(kept)}; the best plan is no better: {_words(plan)}"
+def fewer_consumers(question: Question, assignment: Assignment) -> bool:
+    """Whether a plan has fewer consumers than have partitions now."""
+    return len(assignment.consumers) < len(question.kept.consumers)
+
+
+def _held_back(
+    at: float,
+    question: Question,
+    assignment: Assignment,
+    plan: Evaluation,
+    kept: Evaluation,
+    restraints: Restraints,
+) -> tuple[HeldBack, ...]:
+    """Everything against the plan; nothing where it is to be carried out."""
+    most, highest = restraints.settings.max_consumers, max(assignment.consumers, default=0)
+    if highest > most:
+        return (HeldBack(by=Restraint.RULES, why=_beyond(highest, most)),)
+    if question.not_keepable:
+        return _against_a_forced_plan(question, plan, kept, restraints)
+    against = _against_an_unforced_plan(plan, kept)
+    shrinks = fewer_consumers(question, assignment)
+    if against:
+        return against
+    if question.grounds is DecisionKind.MANUAL:
+        return restraints.on_missing_data(question.situation.missing) if shrinks else ()
+    return restraints.on_voluntary(at, plan.rscore, question.situation.missing)
+
+
+def _against_an_unforced_plan(plan: Evaluation, kept: Evaluation) -> tuple[HeldBack, ...]:
+    if not plan.objective < kept.objective * (1 - TIE):
+        keeping, best = _words(_figures(kept)), _words(_figures(plan))
+        why = f"keeping everything costs {keeping}; the best plan is no better: {best}"
+        return (HeldBack(by=Restraint.NOT_BETTER, why=why),)
+    if plan.violations:
+        return (HeldBack(by=Restraint.RULES, why=f"the plan breaks a rule: {plan.violations[0]}"),)
+    return ()
+
+
+def _against_a_forced_plan(
+    question: Question, plan: Evaluation, kept: Evaluation, restraints: Restraints
+) -> tuple[HeldBack, ...]:
+    if _improves(question, plan, kept):
+        return ()
+    if restraints.paused and question.grounds is DecisionKind.FORCED:
+        why = "the controller is paused, and every partition has a reader: kcga resume ends it"
+        return (HeldBack(by=Restraint.PAUSED, why=why),)
+    why = (
+        f"the present assignment breaks a rule ({question.not_keepable[0]}), and no plan mends enough to be worth "
+        f"moving: {_words(_figures(plan))}"
+    )
+    return (HeldBack(by=Restraint.NOT_BETTER, why=why),)
+
+
+def _improves(question: Question, plan: Evaluation, kept: Evaluation) -> bool:
+    """Whether the plan mends anything: it gives unread partitions a reader, keeps all rules, or breaks fewer.
+
+    Where the group falls short whatever is done, what is above the capacities must shrink by more than the migrations
+    are worth: otherwise the least change of the speeds would move partitions for ever.
+    """
+    problem = question.problem
+    if len(question.kept) < len(problem.speeds) or plan.is_feasible:
+        return True
+    saved = (kept.excess - plan.excess) / problem.capacity
+    if abs(saved) > TIE:
+        return saved > problem.migration_weight * plan.rscore
+    return len(plan.violations) < len(kept.violations)
+
+
+def _shortfall(plan: Evaluation, solution: Solution) -> Shortfall | None:
+    if plan.is_feasible:
+        return None
+    return Shortfall(excess=plan.excess, reason=solution.reason or "; ".join(plan.violations[:SENTENCES]))
+
+
+def _figures(cost: Evaluation) -> PlanFigures:
+    return PlanFigures(consumers=cost.consumers, rscore=cost.rscore, objective=cost.objective)
+
+
+def _in_favour(plan: PlanFigures, keeping: PlanFigures | None) -> str:
+    if keeping is None:
+        return f"{_words(plan)}; the present assignment cannot stay as it is"
+    return f"{_words(plan)}, better than keeping {_words(keeping)}"
+
+
+def _beyond(highest: int, most: int) -> str:
+    return f"the plan needs consumer {highest}, and max_consumers is {most}: raise it"
 
 
 def _words(plan: PlanFigures) -> str:

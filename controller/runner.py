@@ -9,12 +9,13 @@ from typing import Protocol
 import structlog
 from confluent_kafka import KafkaException
 
-from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
+from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Restate, Send, Solve
 from controller.events import (
     ConsumerGone,
     ConsumerReported,
     CreationFailed,
     Event,
+    OperatorAsked,
     Solved,
     SolveFailed,
     SpeedsMeasured,
@@ -25,7 +26,7 @@ from controller.fleet import ConsumerFleet, FleetError
 from controller.machine import Controller
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerCommand, ConsumerReport, Decision, WriteSpeedReport
+from domain.messages import ConsumerCommand, ConsumerReport, ControlRequest, Decision, WriteSpeedReport
 from solver.problem import Problem
 from solver.solution import Solution
 
@@ -34,14 +35,26 @@ log = structlog.get_logger()
 RECEIVE_TIMEOUT_S = 0.1
 
 
+class Beginning(Protocol):
+    """What a controller begins with."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def paused(self) -> bool: ...
+
+
 class Link(Protocol):
     """How the controller hears and speaks; see `controller.kafka.KafkaLink`."""
 
-    def begin(self) -> int: ...
+    def begin(self) -> Beginning: ...
 
-    def receive(self, timeout_s: float) -> list[ConsumerReport | WriteSpeedReport]: ...
+    def receive(self, timeout_s: float) -> list[ConsumerReport | ControlRequest | WriteSpeedReport]: ...
 
     def send(self, messages: list[ConsumerCommand | Decision]) -> None: ...
+
+    def claim(self, *, paused: bool) -> None: ...
 
 
 class SteadyClock:
@@ -93,13 +106,13 @@ class _Runner:
         """What came of commands at once."""
 
     def run(self, stop: threading.Event) -> None:
-        epoch = self._link.begin()
-        machine = Controller(self._settings, epoch)
-        log.info("the controller begins", epoch=epoch)
+        beginning = self._link.begin()
+        machine = Controller(self._settings, beginning.epoch)
+        log.info("the controller begins", epoch=beginning.epoch, paused=beginning.paused)
         state = machine.state
         with ThreadPoolExecutor(1, thread_name_prefix="solver") as pool:
             self._known = self._fleet.consumers()
-            events: list[Event] = [Started(self._clock(), self._known)]
+            events: list[Event] = [Started(self._clock(), self._known, beginning.paused)]
             while not stop.is_set():
                 for event in events:
                     self._perform(machine.handle(event), pool)
@@ -113,10 +126,7 @@ class _Runner:
         """What has happened since; a tick at least."""
         messages = self._link.receive(RECEIVE_TIMEOUT_S)
         at = self._clock()
-        events: list[Event] = [
-            ConsumerReported(at, message) if isinstance(message, ConsumerReport) else SpeedsMeasured(at, message.speeds)
-            for message in messages
-        ]
+        events: list[Event] = [_event(at, message) for message in messages]
         exist = self._fleet.consumers()
         events += [ConsumerGone(at, consumer) for consumer in sorted(self._known - exist)]
         self._known = exist
@@ -150,14 +160,10 @@ class _Runner:
                     )
                     self._unsent.append(message)
                 case Publish(decision=decision):
-                    log.info(
-                        "decision",
-                        number=decision.number,
-                        carried_out=decision.carried_out,
-                        reason=decision.reason,
-                        triggers=decision.triggers,
-                    )
+                    _log_decision(decision)
                     self._unsent.append(decision)
+                case Restate(paused=paused):
+                    self._restate(paused)
                 case Solve(plan=plan, problem=problem, engine=engine):
                     self._answer = (plan, pool.submit(self._solve, problem, engine))
 
@@ -171,6 +177,14 @@ class _Runner:
         else:
             self._known |= {consumer}
 
+    def _restate(self, paused: bool) -> None:
+        log.info("the controller is paused" if paused else "the controller goes on")
+        try:
+            self._link.claim(paused=paused)
+        except KafkaException as error:
+            # The request itself is on the topic, and this comes again long before it is lost.
+            log.warning("whether the controller is paused could not be said again", reason=str(error))
+
     def _send(self) -> None:
         """Sends what is due. What could not be sent is tried again: commands may arrive twice."""
         try:
@@ -179,3 +193,34 @@ class _Runner:
             log.warning("nothing can be sent just now", reason=str(error), waiting=len(self._unsent))
         else:
             self._unsent.clear()
+
+
+def _event(at: float, message: ConsumerReport | ControlRequest | WriteSpeedReport) -> Event:
+    match message:
+        case ConsumerReport():
+            return ConsumerReported(at, message)
+        case ControlRequest(action=action):
+            return OperatorAsked(at, action)
+        case WriteSpeedReport():
+            return SpeedsMeasured(at, message.speeds)
+
+
+def _log_decision(decision: Decision) -> None:
+    """The record in one line, but for the partitions that stay where they are: `controller.decisions` has them all."""
+    record = decision.model_dump(mode="json", exclude={"version", "kind", "assignment"})
+    moves = [
+        {"partition": str(entry.key), "from": entry.previous, "to": entry.consumer, "reason": entry.reason}
+        for entry in decision.assignment
+        if entry.previous != entry.consumer
+    ]
+    log.info("decision", **record, moves=moves)
+    for partition in decision.saturated:
+        log.error(
+            "a partition is faster than a consumer",
+            partition=str(partition.key),
+            speed=partition.speed,
+            capacity=decision.capacity,
+            partitions_needed=partition.partitions_needed,
+        )
+    if decision.shortfall is not None:
+        log.error("the rules cannot all be kept", excess=decision.shortfall.excess, reason=decision.shortfall.reason)

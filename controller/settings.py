@@ -1,18 +1,30 @@
 """What an operator can set of the controller."""
 
-from typing import Annotated, Self
+import math
+from collections.abc import Mapping
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from controller.migration_price import migration_weight
+from controller.pinning import parse_partition
+from controller.quiet_periods import QuietPeriod
+from domain.assignment import ConsumerId
+from domain.partitions import TopicPartition
+from solver import ENGINES
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 BytesPerS = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 AUTHORS_HEADROOM = 0.75
 """The share of a consumer's capacity that the paper's authors filled when they packed."""
+DEFAULT_WEIGHT = 0.5
+DEFAULT_HANDOVER_S = 5.0
+"""What a change of a consumer's partitions took the paper's authors."""
 
 
 class ControllerSettings(BaseModel):
-    """Capacities in bytes/s, times in seconds."""
+    """Capacities in bytes/s, times in seconds. What holds voluntary plans back: `docs/decisions/0005-restraint.md`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -20,18 +32,37 @@ class ControllerSettings(BaseModel):
     """What one consumer reads at most; above it the controller reacts at once. The default is the paper's consumer."""
     packing_capacity: BytesPerS | None = None
     """What a plan gives a consumer at most, so that it has room to grow; 0.75 of `consumer_capacity` unless set."""
-    migration_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.5
-    """Lambda: how many consumers it is worth to move one consumer's capacity less."""
+    migration_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Lambda: how many consumers it is worth to move one consumer's capacity less; 0.5 unless it or prices are set."""
+    consumer_hour_price: Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)] | None = None
+    """In place of lambda, with the next: what a consumer costs for an hour, in any currency. See `docs/lambda.md`."""
+    unread_partition_second_price: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
+    """What it costs that a partition as fast as a consumer's capacity has no reader for a second; slower ones cost in
+    proportion."""
+    handover_s: Annotated[Seconds | None, Field(validate_default=True)] = None
+    """With prices: for how long a partition that moves has no reader; 5 s unless set."""
     engine: str = "auto"
-    """`auto`, an exact engine, or a heuristic: see `kcga solve --help`."""
+    """`auto`, an exact engine, or a heuristic: see `kcga solve --help`. Heuristics know no rule but the capacity."""
     time_limit_s: Seconds = 1.0
     """Of one call of the solver."""
     interval_s: Seconds = 60.0
     """How often the assignment is considered anew while nothing forces it."""
     least_interval_s: Seconds = 5.0
     """The least time between two decisions, whatever forces them."""
+    scale_down_window_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 300.0
+    """A plan with fewer consumers must fit the highest speeds of a window so long, and such plans are so far apart."""
+    migration_budget: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """The Rscore that all plans of a `migration_window_s` may cost together, in consumers; no limit unless set. Plans
+    that have to be count, and are not held back."""
+    migration_window_s: Seconds = 3600.0
+    quiet_periods: tuple[QuietPeriod, ...] = ()
+    """Times at which nothing is changed that can stay as it is."""
     max_consumers: Annotated[int, Field(ge=1, le=10_000)] = 100
     """`consumer.metadata` has one partition more than this."""
+    min_consumers: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """As far as there are partitions for them."""
+    pinned: Mapping[str, Annotated[int, Field(ge=1)]] = {}
+    """Partitions that one consumer reads and no other: `orders-3 = 1`."""
     heartbeat_timeout_s: Seconds = 15.0
     """A consumer that is silent for longer is taken for dead: it is ended, and its partitions go to others."""
     ready_timeout_s: Seconds = 90.0
@@ -43,16 +74,99 @@ class ControllerSettings(BaseModel):
     speeds_timeout_s: Seconds = 30.0
     """Write speeds older than this are not decided on."""
 
-    @model_validator(mode="after")
-    def _packing_within_capacity(self) -> Self:
-        if self.packing_capacity is not None and self.packing_capacity > self.consumer_capacity:
+    # Rules between fields are checked with the later one, and only where the earlier ones are right themselves: so all
+    # faults of a file are named at once.
+
+    @field_validator("packing_capacity")
+    @classmethod
+    def _packing_within_capacity(cls, packing: float | None, info: ValidationInfo) -> float | None:
+        capacity = info.data.get("consumer_capacity")
+        if packing is not None and capacity is not None and packing > capacity:
             raise ValueError(
-                f"packing_capacity ({self.packing_capacity:g}) is above consumer_capacity "
-                f"({self.consumer_capacity:g}): it must be at most that"
+                f"packing_capacity ({packing:g}) is above consumer_capacity ({capacity:g}): it must be at most that"
             )
-        return self
+        return packing
+
+    @field_validator("handover_s")
+    @classmethod
+    def _one_form_of_lambda(cls, handover_s: float | None, info: ValidationInfo) -> float | None:
+        weight, hour, second = (
+            info.data.get(name, math.nan)  # wrong itself, but given
+            for name in ("migration_weight", "consumer_hour_price", "unread_partition_second_price")
+        )
+        prices = {"consumer_hour_price": hour, "unread_partition_second_price": second, "handover_s": handover_s}
+        given = [name for name, value in prices.items() if value is not None]
+        if given and weight is not None:
+            raise ValueError(
+                f"migration_weight and {' and '.join(given)} are both set: set either migration_weight, or "
+                "consumer_hour_price and unread_partition_second_price"
+            )
+        if given and (hour is None or second is None):
+            missing = [name for name, value in prices.items() if value is None and name != "handover_s"]
+            raise ValueError(f"{' and '.join(given)} is set, {' and '.join(missing)} is not: lambda needs both prices")
+        return handover_s
+
+    @field_validator("engine")
+    @classmethod
+    def _engine_exists(cls, engine: str) -> str:
+        if engine not in ENGINES:
+            raise ValueError(f"there is no engine {engine!r}: it must be one of {', '.join(ENGINES)}")
+        return engine
+
+    @field_validator("min_consumers")
+    @classmethod
+    def _fewest_within_most(cls, fewest: int, info: ValidationInfo) -> int:
+        most = info.data.get("max_consumers")
+        if most is not None and fewest > most:
+            raise ValueError(f"min_consumers ({fewest}) is above max_consumers ({most}): it must be at most that")
+        return fewest
+
+    @field_validator("pinned")
+    @classmethod
+    def _pinned_to_consumers_that_can_be(
+        cls, pinned: Mapping[str, ConsumerId], info: ValidationInfo
+    ) -> Mapping[str, ConsumerId]:
+        most = info.data.get("max_consumers")
+        faults = []
+        names: dict[TopicPartition, str] = {}
+        for name, consumer in pinned.items():
+            try:
+                partition = parse_partition(name)
+            except ValueError as error:
+                faults.append(str(error))
+                continue
+            if partition in names:
+                faults.append(f"{names[partition]!r} and {name!r} are the same partition")
+            names[partition] = name
+            if most is not None and consumer > most:
+                faults.append(f"{name} is pinned to consumer {consumer}: it must be at most max_consumers, {most}")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return pinned
 
     @property
     def packing(self) -> float:
         """What a plan gives a consumer at most, in bytes/s."""
         return AUTHORS_HEADROOM * self.consumer_capacity if self.packing_capacity is None else self.packing_capacity
+
+    @property
+    def weight(self) -> float:
+        """Lambda, in consumers per unit of Rscore."""
+        if self.consumer_hour_price is None or self.unread_partition_second_price is None:
+            return DEFAULT_WEIGHT if self.migration_weight is None else self.migration_weight
+        return migration_weight(
+            consumer_hour_price=self.consumer_hour_price,
+            unread_partition_second_price=self.unread_partition_second_price,
+            handover_s=DEFAULT_HANDOVER_S if self.handover_s is None else self.handover_s,
+            interval_s=self.interval_s,
+        )
+
+    @property
+    def budget(self) -> float:
+        """The Rscore that plans may cost within `migration_window_s`; infinite where there is no limit."""
+        return math.inf if self.migration_budget is None else self.migration_budget
+
+    @property
+    def pins(self) -> dict[TopicPartition, ConsumerId]:
+        """The partitions that one consumer must read, and which."""
+        return {parse_partition(name): consumer for name, consumer in self.pinned.items()}

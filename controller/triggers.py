@@ -1,10 +1,34 @@
-"""Sentinel: what makes the controller consider the assignment anew. Each trigger is a sentence for the operator."""
+"""Sentinel: what makes the controller consider the assignment anew."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 
 from controller.group import Group
-from domain.assignment import Assignment
+from domain.assignment import Assignment, ConsumerId
 from domain.partitions import TopicPartition
+
+SHOWN = 3
+"""So many partitions or consumers are named in a sentence."""
+
+Cause = tuple[str, ConsumerId | TopicPartition | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A reason to leave Sentinel."""
+
+    sentence: str
+    """For the operator."""
+    causes: frozenset[Cause]
+    """What it is, apart from its figures: a trigger that changed nothing need not be answered again at once."""
+
+
+INTERVAL = "interval"
+REPLAN = Trigger("an operator asked for a plan", frozenset({("replan", None)}))
+
+
+def interval_over(interval_s: float) -> Trigger:
+    return Trigger(f"{interval_s:g} s have passed since the last decision", frozenset({(INTERVAL, None)}))
 
 
 def triggers(
@@ -12,7 +36,8 @@ def triggers(
     desired: Assignment,
     speeds: Mapping[TopicPartition, float],
     consumer_capacity: float,
-) -> tuple[str, ...]:
+    vanished: Set[TopicPartition] = frozenset(),
+) -> tuple[Trigger, ...]:
     """Why the assignment has to be considered before the interval is over; empty where it need not be.
 
     Args:
@@ -20,25 +45,26 @@ def triggers(
         desired: what the last plan wanted.
         speeds: the newest known write speed of each partition, in bytes/s.
         consumer_capacity: in bytes/s.
+        vanished: partitions that were read and are not of interest any more.
     """
     return (
         *_overloaded(group.assignment, speeds, consumer_capacity),
-        *_count("partition without a consumer", sorted(speeds.keys() - group.assignment.keys())),
-        *_count("consumer is gone", sorted(desired.consumers - group.keys())),
+        *_named("unread", "partition without a consumer", speeds.keys() - group.assignment.keys()),
+        *_named("vanished", "partition is gone", vanished),
+        *_named("lost", "consumer is gone", desired.consumers - group.keys()),
     )
 
 
-def _overloaded(assignment: Assignment, speeds: Mapping[TopicPartition, float], capacity: float) -> list[str]:
+def _overloaded(assignment: Assignment, speeds: Mapping[TopicPartition, float], capacity: float) -> Iterable[Trigger]:
     """A consumer that has a single partition is left alone: nothing else can be taken from it."""
-    return [
-        f"consumer {consumer} has {load:,.0f} bytes/s to read, above its capacity of {capacity:,.0f}"
-        for consumer, load in assignment.loads(speeds).items()
-        if load > capacity and sum(1 for p in assignment.by_consumer[consumer] if speeds.get(p, 0.0) > 0) > 1
-    ]
+    for consumer, load in assignment.loads(speeds).items():
+        if load > capacity and sum(1 for p in assignment.by_consumer[consumer] if speeds.get(p, 0.0) > 0) > 1:
+            sentence = f"consumer {consumer} has {load:,.0f} bytes/s to read, above its capacity of {capacity:,.0f}"
+            yield Trigger(sentence, frozenset({("overloaded", consumer)}))
 
 
-def _count(what: str, which: list[object] | list[TopicPartition] | list[int]) -> list[str]:
-    if not which:
-        return []
-    more = f" and {len(which) - 3} more" if len(which) > 3 else ""
-    return [f"{what}: {', '.join(map(str, which[:3]))}{more}"]
+def _named(kind: str, what: str, which: Set[TopicPartition] | Set[ConsumerId]) -> Iterable[Trigger]:
+    if which:
+        first = ", ".join(map(str, sorted(which)[:SHOWN]))
+        more = f" and {len(which) - SHOWN} more" if len(which) > SHOWN else ""
+        yield Trigger(f"{what}: {first}{more}", frozenset((kind, each) for each in which))

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from cli.watch.decision_log import DecisionLog
 from cli.watch.group_view import ConsumerView, GroupView, HeldPartition, LagReport, Sample, Transit
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerReport, ConsumerState, ControllerClaim, Decision, WriteSpeedReport
+from domain.messages import ConsumerReport, ConsumerState, ControllerClaim, ControlRequest, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 
-GroupMessage = WriteSpeedReport | ConsumerReport | ControllerClaim | Decision | LagReport
+GroupMessage = WriteSpeedReport | ConsumerReport | ControllerClaim | ControlRequest | Decision | LagReport
 
 SAMPLES = 3600
 """How many samples of a figure that changes every second are kept."""
@@ -78,6 +78,8 @@ class GroupFold:
                 self._decisions.add(message)
             case LagReport():
                 self._lagged(message)
+            case ControlRequest():
+                pass  # what comes of it is in the decisions
         self._count_consumers()
         return True
 
@@ -217,5 +219,5 @@ def _time_of(message: GroupMessage) -> float:
             return message.decided_at
         case LagReport():
             return message.at
-        case ConsumerReport() | ControllerClaim():
+        case ConsumerReport() | ControllerClaim() | ControlRequest():
             return message.sent_at

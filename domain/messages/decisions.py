@@ -1,5 +1,6 @@
 """The message on `controller.decisions`: what was decided, and why."""
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -10,12 +11,46 @@ from domain.messages.metadata import ConsumerNumber
 Figure = Annotated[float, Field(ge=0)]
 
 
+class DecisionKind(StrEnum):
+    """On what grounds the assignment was considered."""
+
+    FORCED = "forced"
+    """It could not stay as it was: a consumer above its capacity, a partition without one, a rule that is broken."""
+    VOLUNTARY = "voluntary"
+    """It could stay, and something cheaper was looked for."""
+    MANUAL = "manual"
+    """An operator asked for a plan."""
+
+
+class Restraint(StrEnum):
+    """What can hold a plan back."""
+
+    NOT_BETTER = "not better"
+    RULES = "rules"
+    """It breaks one: the most consumers, or another that the engine did not keep."""
+    PAUSED = "paused"
+    QUIET = "quiet period"
+    MISSING_DATA = "missing data"
+    WINDOW = "scale-down window"
+    BUDGET = "migration budget"
+
+
+class HeldBack(Part):
+    """One thing that held the plan back, and a sentence that says why."""
+
+    by: Restraint
+    why: str
+
+
 class PlannedPartition(PartitionRef):
     """Where a partition goes; `previous` is null where nobody read it."""
 
     speed: SpeedBytesPerS
+    """What it was planned with."""
     consumer: ConsumerNumber
     previous: ConsumerNumber | None
+    reason: str | None = None
+    """Why it goes to another consumer than before; null where it stays."""
 
 
 class PlanFigures(Part):
@@ -24,6 +59,22 @@ class PlanFigures(Part):
     consumers: Count
     rscore: Figure
     objective: Figure
+
+
+class SaturatedPartition(PartitionRef):
+    """A partition that is faster than a consumer: no plan can keep up with it."""
+
+    speed: SpeedBytesPerS
+    partitions_needed: Count
+    """How many partitions its topic would need so that each part of this one fits a consumer as plans fill it."""
+
+
+class Shortfall(Part):
+    """The rules cannot all be kept."""
+
+    excess: Figure
+    """What is above the consumers' capacities, over all of them, in bytes/s."""
+    reason: str
 
 
 class Decision(Message):
@@ -36,14 +87,33 @@ class Decision(Message):
     decided_at: EpochSeconds
     triggers: tuple[str, ...]
     """Why Sentinel was left, one sentence each."""
+    grounds: DecisionKind | None = None
     carried_out: bool
     reason: str
     """Why the plan is, or is not, carried out."""
+    held_back: tuple[HeldBack, ...] = ()
+    """All that would have held the plan back, where it is not carried out."""
+    measured_at: EpochSeconds | None = None
+    """When the newest of the speeds that were planned with was measured."""
+    window_s: Figure | None = None
+    """The plan is for the highest speeds of a window so long; null where it is for the present ones."""
+    capacity: SpeedBytesPerS | None = None
+    """What a consumer reads at most, in bytes/s."""
+    packing_capacity: SpeedBytesPerS | None = None
+    """What a plan gives a consumer at most, in bytes/s."""
+    migration_weight: Figure | None = None
+    """Lambda."""
     engine: str
     status: str
     solve_s: Figure
     lower_bound: Figure
+    gap: Figure | None = None
+    """How far, at most, the plan's objective is above the optimum, as a share of it."""
     plan: PlanFigures
     keeping: PlanFigures | None
-    """What changing nothing would cost; null where it is no choice (a consumer above capacity, a partition unread)."""
+    """What changing nothing would cost; null where it is no choice."""
+    not_keepable: tuple[str, ...] = ()
+    """Why changing nothing is no choice, a sentence for each rule that it breaks; at most a few."""
+    shortfall: Shortfall | None = None
+    saturated: tuple[SaturatedPartition, ...] = ()
     assignment: tuple[PlannedPartition, ...]

@@ -1,4 +1,4 @@
-"""The messages on `consumer.metadata`: commands on partition N to consumer N, reports and claims on partition 0.
+"""The messages on `consumer.metadata`: commands on partition N to consumer N, all else on partition 0.
 
 Commands and reports are made to be lost, doubled and reordered. A consumer carries a command out only if it is
 addressed to this very process (`incarnation`) and newer than the last one it carried out (`order`). A report is a
@@ -107,19 +107,41 @@ class ConsumerReport(Message):
 
 
 class ControllerClaim(Message):
-    """From a controller that begins to act, on partition 0: whoever acts under a lower epoch steps down."""
+    """From a controller that begins to act, on partition 0: whoever acts under a lower epoch steps down.
+
+    It says again whether the group is paused, so that a pause outlives the retention of the request for it.
+    """
 
     kind: Literal["claim"] = "claim"
     epoch: Count
     incarnation: Incarnation
     sent_at: EpochSeconds
+    paused: bool = False
 
 
-ToController = Annotated[ConsumerReport | ControllerClaim, Field(discriminator="kind")]
-_to_controller: TypeAdapter[ConsumerReport | ControllerClaim] = TypeAdapter(ToController)
+class ControlAction(StrEnum):
+    PAUSE = "pause"
+    """Nothing that has a reader is moved any more, until `resume`."""
+    RESUME = "resume"
+    REPLAN = "replan"
+    """Make a plan now, and carry it out if it is better, whatever would hold it back."""
 
 
-def decode_to_controller(data: bytes | None) -> ConsumerReport | ControllerClaim:
+class ControlRequest(Message):
+    """From an operator, on partition 0."""
+
+    kind: Literal["control"] = "control"
+    action: ControlAction
+    sent_at: EpochSeconds
+
+
+MessageToController = ConsumerReport | ControllerClaim | ControlRequest
+_to_controller: TypeAdapter[MessageToController] = TypeAdapter(
+    Annotated[MessageToController, Field(discriminator="kind")]
+)
+
+
+def decode_to_controller(data: bytes | None) -> MessageToController:
     """The message of partition 0 in `data`.
 
     Raises:

@@ -6,12 +6,12 @@ from pydantic import TypeAdapter
 
 from domain import topics
 from domain.messages.decisions import Decision
-from domain.messages.metadata import ConsumerCommand, ConsumerReport, ControllerClaim
+from domain.messages.metadata import ConsumerCommand, ConsumerReport, ControllerClaim, ControlRequest
 from domain.messages.write_speed import WriteSpeedReport
 
 _MESSAGES: dict[str, TypeAdapter[Any]] = {
     topics.WRITE_SPEED: TypeAdapter(WriteSpeedReport),
-    topics.METADATA: TypeAdapter(ConsumerCommand | ConsumerReport | ControllerClaim),
+    topics.METADATA: TypeAdapter(ConsumerCommand | ConsumerReport | ControllerClaim | ControlRequest),
     topics.DECISIONS: TypeAdapter(Decision),
 }
 

@@ -9,6 +9,7 @@ from domain.messages import (
     ConsumerReport,
     ConsumerState,
     ControllerClaim,
+    ControlRequest,
     Cycle,
     Decision,
     PartitionRef,
@@ -205,5 +206,5 @@ def _at(message: GroupMessage) -> float:
             return message.decided_at
         case LagReport():
             return message.at
-        case ConsumerReport() | ControllerClaim():
+        case ConsumerReport() | ControllerClaim() | ControlRequest():
             return message.sent_at

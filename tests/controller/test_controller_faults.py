@@ -13,7 +13,7 @@ SETTINGS = ControllerSettings(
     interval_s=10.0,
     least_interval_s=1.0,
     acknowledge_timeout_s=3.0,
-    engine="mbfp",
+    scale_down_window_s=10.0,
 )
 
 FAULTS = st.sampled_from(["load", "kill", "controller", "topic", "wait"])

@@ -14,12 +14,14 @@ from domain.messages import (
     ConsumerCommand,
     ConsumerReport,
     ConsumerState,
+    ControlAction,
+    ControlRequest,
     WriteSpeedReport,
 )
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 
-Received = list[ConsumerReport | WriteSpeedReport]
+Received = list[ConsumerReport | ControlRequest | WriteSpeedReport]
 
 
 @pytest.fixture
@@ -69,14 +71,34 @@ def receive(link: KafkaLink, count: int) -> Received:
 
 
 def test_each_controller_has_a_higher_epoch_than_all_before(link: Callable[[], KafkaLink]) -> None:
-    assert [link().begin() for _ in range(3)] == [1, 2, 3]
+    assert [link().begin().epoch for _ in range(3)] == [1, 2, 3]
 
 
 def test_an_epoch_is_higher_than_any_that_a_consumer_obeyed(
     broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]
 ) -> None:
     send(broker, names.metadata, a_report(applied_epoch=41, applied_sequence=7).encode(), b"nonsense")
-    assert link().begin() == 42
+    assert link().begin().epoch == 42
+
+
+def test_a_pause_outlives_the_controller_and_a_resume_ends_it(
+    broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]
+) -> None:
+    send(broker, names.metadata, ControlRequest(action=ControlAction.PAUSE, sent_at=1.0).encode())
+    first = link()
+    assert first.begin().paused
+    # The request itself may be gone by then: what the controller before said is enough.
+    assert link().begin().paused
+    send(broker, names.metadata, ControlRequest(action=ControlAction.RESUME, sent_at=2.0).encode())
+    assert not link().begin().paused
+
+
+def test_a_request_of_an_operator_arrives(broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]) -> None:
+    controller = link()
+    controller.begin()
+    request = ControlRequest(action=ControlAction.REPLAN, sent_at=1.0)
+    send(broker, names.metadata, request.encode())
+    assert receive(controller, 1) == [request]
 
 
 def test_a_deposed_controller_can_send_nothing(link: Callable[[], KafkaLink]) -> None:

@@ -10,7 +10,7 @@ from domain.partitions import TopicPartition
 from tests.controller.world import World
 
 SETTINGS = ControllerSettings(
-    consumer_capacity=100.0, packing_capacity=80.0, interval_s=20.0, heartbeat_timeout_s=15.0, engine="mbfp"
+    consumer_capacity=100.0, packing_capacity=80.0, interval_s=20.0, heartbeat_timeout_s=15.0, scale_down_window_s=20.0
 )
 
 
@@ -61,7 +61,7 @@ def test_a_consumer_above_its_capacity_is_relieved_before_the_interval_is_over()
     world.speeds = partitions(4, 30.0)
     run(world, 10)
     assert len(loads(world)) == 2
-    assert max(loads(world)) <= 80.0
+    assert max(loads(world)) <= SETTINGS.consumer_capacity
     assert "above its capacity" in world.decisions[-1].triggers[0]
 
 

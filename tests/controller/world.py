@@ -3,15 +3,33 @@
 from dataclasses import dataclass, field
 from random import Random
 
-from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
-from controller.events import ConsumerGone, ConsumerReported, Event, Solved, SpeedsMeasured, Started, Ticked
+from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Restate, Send, Solve
+from controller.events import (
+    ConsumerGone,
+    ConsumerReported,
+    Event,
+    OperatorAsked,
+    Solved,
+    SpeedsMeasured,
+    Started,
+    Ticked,
+)
 from controller.machine import Controller, State
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
-from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Decision, Order, PartitionRef
+from domain.messages import (
+    Action,
+    ConsumerCommand,
+    ConsumerReport,
+    ConsumerState,
+    ControlAction,
+    Decision,
+    Order,
+    PartitionRef,
+)
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
-from solver import solve
+from tests.controller.exhaustive import solve_exhaustively
 
 
 @dataclass
@@ -66,13 +84,15 @@ class World:
         self.most_readers = 0
         self.born = 0
         self.epoch = 0
+        self.paused = False
+        """What a controller said last of it, and the next one begins with."""
         self.begin_controller()
 
     def begin_controller(self) -> None:
         """The controller before this one, if any, is dead: what it knew is lost."""
         self.epoch += 1
         self.controller = Controller(self.settings, self.epoch)
-        self.handle(Started(self.now, frozenset(self.consumers)))
+        self.handle(Started(self.now, frozenset(self.consumers), self.paused))
 
     def handle(self, event: Event) -> None:
         for command in self.controller.handle(event):
@@ -90,9 +110,11 @@ class World:
             case Send(command=message):
                 self.commands += [(arrival, message) for arrival in self.arrivals()]
             case Solve(plan=plan, problem=problem):
-                self.handle(Solved(self.now, plan, solve(problem, "mbfp")))
+                self.handle(Solved(self.now, plan, solve_exhaustively(problem)))
             case Publish(decision=decision):
                 self.decisions.append(decision)
+            case Restate(paused=paused):
+                self.paused = paused
 
     def arrivals(self) -> list[float]:
         """When the copies of a message that is sent now arrive."""
@@ -105,6 +127,9 @@ class World:
     def kill(self, consumer: ConsumerId) -> None:
         del self.consumers[consumer]
         self.handle(ConsumerGone(self.now, consumer))
+
+    def ask(self, action: ControlAction) -> None:
+        self.handle(OperatorAsked(self.now, action))
 
     def step(self, seconds: float = 0.5, *, monitor: bool = True) -> None:
         """Lets time pass: what is due arrives, consumers report, and the monitor, if it lives, measures speeds."""

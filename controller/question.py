@@ -1,0 +1,101 @@
+"""What the solver is asked, and on what grounds.
+
+Where the assignment cannot stay as it is, the plan is forced: it is made for the present speeds, so that the group
+grows at once, and it never has fewer consumers than there are. Where it can stay, only a plan with fewer consumers can
+be cheaper (nothing else makes up for a migration), so it is made for the highest speeds of the scale-down window, which
+must fit. A paused controller only gives partitions that nobody reads to somebody: all others are immovable.
+"""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+from controller.settings import ControllerSettings
+from controller.triggers import Trigger
+from domain.assignment import Assignment, ConsumerId
+from domain.messages import DecisionKind
+from domain.partitions import TopicPartition
+from solver.evaluation import evaluate
+from solver.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is known when the assignment is considered."""
+
+    triggers: tuple[Trigger, ...]
+    speeds: Mapping[TopicPartition, float]
+    """The newest known ones, in bytes/s."""
+    highest: Mapping[TopicPartition, float]
+    """Of the same partitions, over the scale-down window."""
+    measured_at: float
+    current: Assignment
+    """Who reads what."""
+    gone: Mapping[TopicPartition, ConsumerId]
+    """The partitions that nobody reads because their consumer is gone, and which one that was."""
+    named: Set[TopicPartition]
+    """All partitions of interest, those without any known speed included."""
+    missing: Set[TopicPartition]
+    """Those of them that were not measured when speeds came last."""
+    paused: bool = False
+    manual: bool = False
+    """An operator asked for a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A problem, and how it came about."""
+
+    situation: Situation
+    grounds: DecisionKind
+    problem: Problem
+    not_keepable: tuple[str, ...]
+    """The rules that changing nothing would break, a sentence each; empty where it breaks none."""
+
+    @property
+    def kept(self) -> Assignment:
+        """Changing nothing."""
+        current = self.situation.current
+        return Assignment({p: current[p] for p in self.problem.speeds if p in current})
+
+
+def pose(situation: Situation, settings: ControllerSettings) -> Question:
+    """The question that the situation asks."""
+    present = _problem(situation, settings, situation.speeds)
+    kept = Assignment({p: c for p, c in situation.current.items() if p in situation.speeds})
+    broken = evaluate(present, kept).violations
+    if situation.manual:
+        return Question(situation, DecisionKind.MANUAL, present, broken)
+    if not broken:
+        problem = _problem(situation, settings, situation.highest)
+        return Question(situation, DecisionKind.VOLUNTARY, problem, broken)
+    if situation.paused:
+        problem = _problem(situation, settings, situation.speeds, immovable=frozenset(kept))
+    else:
+        problem = _problem(situation, settings, situation.speeds, at_least=len(kept.consumers))
+    return Question(situation, DecisionKind.FORCED, problem, broken)
+
+
+def _problem(
+    situation: Situation,
+    settings: ControllerSettings,
+    speeds: Mapping[TopicPartition, float],
+    *,
+    at_least: int = 0,
+    immovable: frozenset[TopicPartition] = frozenset(),
+) -> Problem:
+    pinned: dict[TopicPartition, ConsumerId] = {
+        partition: consumer for partition, consumer in settings.pins.items() if partition not in immovable
+    }
+    return Problem(
+        speeds=dict(speeds),
+        capacity=settings.consumer_capacity,
+        packing_capacity=settings.packing,
+        current=situation.current,
+        migration_weight=settings.weight,
+        min_consumers=min(settings.max_consumers, max(settings.min_consumers, at_least)),
+        # A limit that cannot be reached is none: the solver knows shorter ways to a plan without it.
+        max_consumers=settings.max_consumers if settings.max_consumers < len(speeds) else None,
+        pinned=pinned,
+        immovable=immovable,
+        time_limit_s=settings.time_limit_s,
+    )

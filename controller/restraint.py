@@ -1,0 +1,97 @@
+"""What holds a voluntary plan back, however good it is.
+
+A pause, a quiet period, missing data, the scale-down window, the migration budget. Forced plans are never held back.
+Why the rules are as they are: `docs/decisions/0005-restraint.md`.
+"""
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+
+from controller.highest_speeds import HighestSpeeds
+from controller.migration_budget import MigrationBudget
+from controller.quiet_periods import quiet_until
+from controller.settings import ControllerSettings
+from domain.messages import HeldBack, Restraint
+from domain.partitions import TopicPartition
+
+
+@dataclass(slots=True)
+class Restraints:
+    """What they need to remember; `at` is in seconds since the epoch and never goes back."""
+
+    settings: ControllerSettings
+    paused: bool = False
+    highest: HighestSpeeds = field(init=False)
+    _budget: MigrationBudget = field(init=False)
+    _shrunk_at: float | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self.highest = HighestSpeeds(settings.scale_down_window_s, settings.speeds_timeout_s)
+        self._budget = MigrationBudget(settings.budget, settings.migration_window_s)
+
+    def carried_out(self, at: float, rscore: float, *, fewer_consumers: bool) -> None:
+        """A plan is being carried out, on whatever grounds."""
+        self._budget.spend(at, rscore)
+        if fewer_consumers:
+            self._shrunk_at = at
+
+    def on_voluntary(self, at: float, rscore: float, missing: Set[TopicPartition]) -> tuple[HeldBack, ...]:
+        """Everything that holds back a plan with fewer consumers where nothing forces one.
+
+        Args:
+            at: now.
+            rscore: what the plan costs, in consumers.
+            missing: the partitions of interest that were not measured when speeds came last.
+        """
+        return (
+            *self._pause(),
+            *self._quiet_period(at),
+            *self.on_missing_data(missing),
+            *self._window(at),
+            *self._over_budget(at, rscore),
+        )
+
+    @staticmethod
+    def on_missing_data(missing: Set[TopicPartition]) -> tuple[HeldBack, ...]:
+        """What holds back any plan with fewer consumers, also one that an operator asked for."""
+        if not missing:
+            return ()
+        first = min(missing)
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        return (
+            HeldBack(
+                by=Restraint.MISSING_DATA,
+                why=f"the speed of {first}{more} is not known just now: no consumer is given up on missing data",
+            ),
+        )
+
+    def _pause(self) -> Iterator[HeldBack]:
+        if self.paused:
+            yield HeldBack(by=Restraint.PAUSED, why="the controller is paused: kcga resume ends it")
+
+    def _quiet_period(self, at: float) -> Iterator[HeldBack]:
+        end = quiet_until(self.settings.quiet_periods, at)
+        if end is not None:
+            yield HeldBack(by=Restraint.QUIET, why=f"a quiet period holds for {end - at:,.0f} s more")
+
+    def _window(self, at: float) -> Iterator[HeldBack]:
+        window_s = self.settings.scale_down_window_s
+        since = self.highest.known_since
+        if since is None or at - since < window_s:
+            known = 0.0 if since is None else at - since
+            why = f"speeds are known for {known:,.0f} s without a gap, and the scale-down window is {window_s:g} s"
+            yield HeldBack(by=Restraint.WINDOW, why=why)
+        if self._shrunk_at is not None and at - self._shrunk_at < window_s:
+            ago = at - self._shrunk_at
+            why = f"the last plan with fewer consumers is {ago:,.0f} s old, and the scale-down window is {window_s:g} s"
+            yield HeldBack(by=Restraint.WINDOW, why=why)
+
+    def _over_budget(self, at: float, rscore: float) -> Iterator[HeldBack]:
+        left = self._budget.left(at)
+        if rscore > left:
+            whole = self._budget.limit
+            why = f"the plan costs an Rscore of {rscore:.2f}; {left:.2f} is left of the migration budget of {whole:.2f}"
+            if rscore > whole:
+                why += ", which is too small for it at any time"
+            yield HeldBack(by=Restraint.BUDGET, why=why)

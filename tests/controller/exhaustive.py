@@ -1,0 +1,108 @@
+"""The best plan by trying them all: slow, simple, and certain to keep every rule that can be kept, so that tests of the
+controller do not depend on how good an engine is.
+"""
+
+import math
+
+from domain.assignment import Assignment, ConsumerId
+from domain.partitions import TopicPartition
+from solver.evaluation import LOAD_TOLERANCE, Evaluation, evaluate
+from solver.problem import Problem
+from solver.solution import Solution, Status
+
+Cost = tuple[int, float, float]
+"""Whether a rule is broken, what is above the capacities, and the objective."""
+
+
+def solve_exhaustively(problem: Problem) -> Solution:
+    """The cheapest plan that keeps all rules, or else the one that leaves the least above the capacities.
+
+    Of equals it is the first when partitions are placed from the fastest to the slowest (the lower one first), each on
+    the consumer that has it now or else the lowest one.
+    """
+    search = _Search(problem, may_break_rules=False)
+    if search.best is None:
+        search = _Search(problem, may_break_rules=True)
+    assert search.best is not None
+    assignment, figures = search.best
+    return Solution(
+        assignment=assignment,
+        engine="exhaustive",
+        status=Status.OPTIMAL if figures.is_feasible else Status.INFEASIBLE,
+        consumers=figures.consumers,
+        rscore=figures.rscore,
+        objective=figures.objective,
+        lower_bound=figures.objective,
+        seconds=0.0,
+        saturated=figures.saturated,
+        excess=figures.excess,
+        reason="; ".join(figures.violations),
+    )
+
+
+class _Search:
+    def __init__(self, problem: Problem, *, may_break_rules: bool) -> None:
+        self.best: tuple[Assignment, Evaluation] | None = None
+        self._problem = problem
+        self._may_break_rules = may_break_rules
+        self._cost: Cost = (2, math.inf, math.inf)
+        self._order = sorted(problem.speeds, key=lambda partition: (-problem.speeds[partition], partition))
+        self._fixed = problem.fixed
+        self._named = sorted({*problem.current.consumers, *self._fixed.values()})
+        """The consumers that are not like any other."""
+        self._unnamed = [c for c in range(1, len(self._order) + len(self._named) + 1) if c not in self._named]
+        self._on: dict[ConsumerId, list[TopicPartition]] = {}
+        self._place(0, 0.0)
+
+    def _place(self, index: int, moving: float) -> None:
+        problem = self._problem
+        if not self._is_promising(moving):
+            return
+        if index == len(self._order):
+            assignment = Assignment({p: consumer for consumer, held in self._on.items() for p in held})
+            figures = evaluate(problem, assignment)
+            cost = (int(not figures.is_feasible), figures.excess, figures.objective)
+            if cost < self._cost and (figures.is_feasible or self._may_break_rules):
+                self.best, self._cost = (assignment, figures), cost
+            return
+        partition = self._order[index]
+        home = problem.current.get(partition)
+        for consumer in self._choices(partition, home):
+            held = self._on.setdefault(consumer, [])
+            held.append(partition)
+            if self._may_break_rules or self._fits(consumer, held):
+                moved = problem.speeds[partition] if home not in (None, consumer) else 0.0
+                self._place(index + 1, moving + moved)
+            held.pop()
+            if not held:
+                del self._on[consumer]
+
+    def _choices(self, partition: TopicPartition, home: ConsumerId | None) -> list[ConsumerId]:
+        if partition in self._fixed:
+            return [self._fixed[partition]]
+        opened = [consumer for consumer in self._unnamed if consumer in self._on]
+        choices = sorted({*self._named, *opened, self._unnamed[len(opened)]})
+        return sorted(choices, key=lambda consumer: (consumer != home, consumer))
+
+    def _fits(self, consumer: ConsumerId, held: list[TopicPartition]) -> bool:
+        problem = self._problem
+        if len(held) == 1:
+            return True
+        receives = any(problem.current.get(partition) != consumer for partition in held)
+        most = problem.packing_capacity_of(consumer) if receives else problem.capacity_of(consumer)
+        return sum(problem.speeds[partition] for partition in held) <= most * (1 + LOAD_TOLERANCE)
+
+    def _is_promising(self, moving: float) -> bool:
+        problem = self._problem
+        consumers = len(self._on)
+        if problem.max_consumers is not None and consumers > problem.max_consumers:
+            return False
+        so_far = consumers + problem.migration_weight * moving / problem.capacity
+        if not self._may_break_rules:
+            return so_far < self._cost[2]
+        excess = sum(
+            max(0.0, sum(problem.speeds[p] for p in held) - problem.capacity_of(consumer))
+            for consumer, held in self._on.items()
+            if len(held) > 1
+        )
+        return (excess, so_far) < self._cost[1:]

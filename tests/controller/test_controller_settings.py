@@ -1,0 +1,74 @@
+"""What the controller may be told."""
+
+import pytest
+from pydantic import ValidationError
+
+from controller.pinning import parse_partition
+from controller.settings import ControllerSettings
+from domain.partitions import TopicPartition
+
+
+def test_lambda_is_the_price_of_moving_a_full_partition_over_that_of_a_consumer_meanwhile() -> None:
+    # A consumer costs 0.06 an hour, 0.001 a minute; unread for 4 s at 0.0005 a second costs 0.002: two consumers.
+    settings = ControllerSettings(
+        consumer_hour_price=0.06, unread_partition_second_price=0.0005, handover_s=4, interval_s=60
+    )
+    assert settings.weight == pytest.approx(2.0)
+
+
+def test_without_a_weight_or_prices_lambda_is_a_half() -> None:
+    assert ControllerSettings().weight == 0.5
+    assert ControllerSettings(migration_weight=0.0).weight == 0.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"migration_weight": 1, "consumer_hour_price": 1, "unread_partition_second_price": 1}, "either"),
+        ({"migration_weight": 1, "handover_s": 1}, "either"),
+        ({"consumer_hour_price": 1}, "unread_partition_second_price is not"),
+        ({"unread_partition_second_price": 1}, "consumer_hour_price is not"),
+        ({"handover_s": 1}, "consumer_hour_price and unread_partition_second_price is not"),
+        ({"consumer_hour_price": 0, "unread_partition_second_price": 1}, "greater than or equal to 0.000000001"),
+        ({"min_consumers": 3, "max_consumers": 2}, r"min_consumers \(3\) is above max_consumers \(2\)"),
+        ({"pinned": {"orders": 1}}, "'orders' names no partition"),
+        ({"pinned": {"orders-1": 0}}, "greater than or equal to 1"),
+        ({"pinned": {"orders-1": 101}}, "at most max_consumers, 100"),
+        ({"pinned": {"orders-1": 1, "orders/1": 2}}, "are the same partition"),
+        ({"engine": "magic"}, "'magic'.*one of auto"),
+        ({"scale_down_window_s": -1}, "scale_down_window_s"),
+        ({"migration_budget": -1}, "migration_budget"),
+    ],
+)
+def test_settings_that_disagree_or_are_out_of_range_are_named(settings: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        ControllerSettings.model_validate(settings)
+
+
+def test_faults_between_fields_are_named_together_with_faults_of_fields() -> None:
+    with pytest.raises(ValidationError) as error:
+        ControllerSettings.model_validate(
+            {
+                "interval_s": 0,
+                "consumer_hour_price": 1,
+                "packing_capacity": 9e9,
+                "pinned": {"x": 1},
+                "min_consumers": 200,
+            }
+        )
+    assert [fault["loc"] for fault in error.value.errors()] == [
+        ("packing_capacity",),
+        ("handover_s",),
+        ("interval_s",),
+        ("min_consumers",),
+        ("pinned",),
+    ]
+
+
+@pytest.mark.parametrize("name", ["orders-3", "orders/3"])
+def test_a_partition_has_two_spellings(name: str) -> None:
+    assert parse_partition(name) == TopicPartition("orders", 3)
+
+
+def test_a_topic_may_have_hyphens() -> None:
+    assert parse_partition("a-1-2") == TopicPartition("a-1", 2)

@@ -1,0 +1,170 @@
+"""What the record of a decision says: why partitions move, what keeping would cost, what falls short."""
+
+from collections.abc import Mapping
+
+from controller.plan import decide
+from controller.question import Situation, pose
+from controller.restraint import Restraints
+from controller.settings import ControllerSettings
+from controller.triggers import REPLAN, Trigger
+from domain.assignment import Assignment
+from domain.messages import Decision, DecisionKind, Restraint
+from domain.partitions import TopicPartition
+from tests.controller.exhaustive import solve_exhaustively
+
+SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0, scale_down_window_s=0.0)
+WHY = Trigger("because", frozenset())
+
+
+def p(number: int) -> TopicPartition:
+    return TopicPartition("orders", number)
+
+
+def decided(
+    speeds: Mapping[int, float],
+    current: Mapping[int, int],
+    settings: ControllerSettings = SETTINGS,
+    *,
+    highest: Mapping[int, float] | None = None,
+    gone: Mapping[int, int] | None = None,
+    paused: bool = False,
+    manual: bool = False,
+    missing: frozenset[TopicPartition] = frozenset(),
+) -> Decision:
+    named = {p(number): speed for number, speed in speeds.items()}
+    situation = Situation(
+        triggers=(REPLAN,) if manual else (WHY,),
+        speeds=named,
+        highest={p(number): speed for number, speed in (highest or speeds).items()},
+        measured_at=99.0,
+        current=Assignment({p(number): consumer for number, consumer in current.items()}),
+        gone={p(number): consumer for number, consumer in (gone or {}).items()},
+        named=named.keys() | missing,
+        missing=missing,
+        paused=paused,
+        manual=manual,
+    )
+    question = pose(situation, settings)
+    restraints = Restraints(settings, paused=paused)
+    restraints.highest.record(100.0, named)
+    solution = solve_exhaustively(question.problem)
+    return decide(number=1, epoch=1, at=100.0, question=question, solution=solution, restraints=restraints)
+
+
+def moves(decision: Decision) -> dict[int, str | None]:
+    return {entry.partition: entry.reason for entry in decision.assignment if entry.consumer != entry.previous}
+
+
+def held_back_by(decision: Decision) -> list[Restraint]:
+    return [each.by for each in decision.held_back]
+
+
+def test_a_partition_leaves_a_consumer_that_was_above_its_capacity() -> None:
+    decision = decided({0: 60, 1: 50}, {0: 1, 1: 1})
+    assert decision.carried_out
+    assert decision.grounds is DecisionKind.FORCED
+    assert moves(decision) == {1: "its consumer was above its capacity"}
+    assert decision.keeping is None
+    assert decision.not_keepable == ("consumer 1 has to read 110, more than 100.0",)
+
+
+def test_a_partition_leaves_a_consumer_that_is_no_longer_needed() -> None:
+    decision = decided({0: 30, 1: 20}, {0: 1, 1: 2})
+    assert decision.carried_out
+    assert moves(decision) == {1: "its consumer is no longer needed"}
+    assert decision.keeping is not None
+    assert decision.keeping.objective == 2.0
+
+
+def test_a_partition_that_nobody_reads_says_whose_it_was() -> None:
+    decision = decided({0: 30, 1: 20, 2: 10}, {0: 1}, gone={1: 7})
+    assert moves(decision) == {1: "its consumer, 7, is gone", 2: "nobody read it"}
+
+
+def test_a_pinned_partition_goes_where_it_is_pinned() -> None:
+    settings = SETTINGS.model_copy(update={"pinned": {"orders-1": 2}})
+    decision = decided({0: 70, 1: 20}, {0: 1, 1: 1}, settings)
+    assert decision.carried_out
+    assert moves(decision) == {1: "it is pinned to consumer 2"}
+
+
+def test_a_partition_makes_room_for_another() -> None:
+    # 0 must go to consumer 1, which has no room beside 1.
+    settings = SETTINGS.model_copy(update={"pinned": {"orders-0": 1}})
+    decision = decided({0: 70, 1: 60, 2: 10}, {0: 2, 1: 1, 2: 1}, settings)
+    assert moves(decision) == {0: "it is pinned to consumer 1", 1: "makes room for orders-0"}
+
+
+def test_a_partition_faster_than_a_consumer_is_alone_and_reported_with_the_partitions_its_topic_needs() -> None:
+    decision = decided({0: 170, 1: 20, 2: 20}, {0: 1, 1: 1, 2: 2})
+    (saturated,) = decision.saturated
+    assert (saturated.partition, saturated.speed) == (0, 170)
+    assert saturated.partitions_needed == 9  # three for each of the topic's three: 170 in parts of at most 80
+    assert moves(decision) == {1: "orders-0, on the same consumer, is faster than a consumer, and stays alone"}
+
+
+def test_more_consumers_are_made_where_there_are_fewer_than_the_least() -> None:
+    settings = SETTINGS.model_copy(update={"min_consumers": 2})
+    decision = decided({0: 10, 1: 10}, {0: 1, 1: 1}, settings)
+    assert decision.carried_out
+    assert list(moves(decision).values()) == ["there shall be 2 consumers or more"]
+
+
+def test_what_falls_short_of_the_most_consumers_is_said() -> None:
+    settings = SETTINGS.model_copy(update={"max_consumers": 2})
+    decision = decided({0: 90, 1: 90, 2: 50}, {}, settings)
+    assert decision.carried_out
+    assert decision.shortfall is not None
+    assert decision.shortfall.excess == 40.0
+    again = decided({0: 90, 1: 90, 2: 50}, {e.partition: e.consumer for e in decision.assignment}, settings)
+    assert not again.carried_out
+    assert again.shortfall == decision.shortfall
+
+
+def test_where_the_group_falls_short_anyway_a_little_less_excess_is_not_worth_a_migration() -> None:
+    settings = SETTINGS.model_copy(update={"max_consumers": 2})
+    assert not decided({0: 90, 1: 91, 2: 50}, {0: 1, 1: 2, 2: 2}, settings).carried_out
+    assert decided({0: 60, 1: 91, 2: 50}, {0: 1, 1: 2, 2: 2}, settings).carried_out
+
+
+def test_a_plan_with_fewer_consumers_must_fit_the_highest_speeds_of_the_window() -> None:
+    decision = decided({0: 30, 1: 20}, {0: 1, 1: 2}, highest={0: 70, 1: 20})
+    assert held_back_by(decision) == [Restraint.NOT_BETTER]
+    assert decision.window_s == 0.0
+
+
+def test_a_forced_plan_never_has_fewer_consumers() -> None:
+    decision = decided({0: 60, 1: 50, 2: 1, 3: 1}, {0: 1, 1: 1, 2: 2, 3: 3})
+    assert decision.carried_out
+    assert decision.plan.consumers == 3
+
+
+def test_a_load_that_was_too_high_a_while_ago_forces_nothing_now() -> None:
+    decision = decided({0: 40, 1: 40}, {0: 1, 1: 1}, highest={0: 90, 1: 90})
+    assert decision.grounds is DecisionKind.VOLUNTARY
+    assert not decision.carried_out
+
+
+def test_missing_data_holds_back_also_what_an_operator_asked_for() -> None:
+    missing = frozenset({p(7)})
+    assert held_back_by(decided({0: 30, 1: 20}, {0: 1, 1: 2}, manual=True, missing=missing)) == [Restraint.MISSING_DATA]
+    assert held_back_by(decided({0: 30, 1: 20}, {0: 1, 1: 2}, missing=missing)) == [Restraint.MISSING_DATA]
+
+
+def test_a_paused_controller_relieves_nobody() -> None:
+    decision = decided({0: 60, 1: 50}, {0: 1, 1: 1}, paused=True)
+    assert held_back_by(decision) == [Restraint.PAUSED]
+    assert not moves(decision)
+
+
+def test_a_paused_controller_gives_unread_partitions_a_reader_and_moves_no_other() -> None:
+    settings = SETTINGS.model_copy(update={"pinned": {"orders-1": 2}})
+    decision = decided({0: 60, 1: 50, 2: 10}, {0: 1, 1: 1}, settings, paused=True, gone={2: 3})
+    assert decision.carried_out
+    assert moves(decision) == {2: "its consumer, 3, is gone"}
+
+
+def test_an_operator_that_asks_for_a_plan_gets_it_also_while_paused() -> None:
+    decision = decided({0: 30, 1: 20}, {0: 1, 1: 2}, paused=True, manual=True, highest={0: 90, 1: 90})
+    assert decision.carried_out
+    assert decision.grounds is DecisionKind.MANUAL
