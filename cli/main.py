@@ -13,7 +13,7 @@ from cli import logs
 from cli.errors import KcgaError
 from cli.packing.formats import FiguresFormat, PlanFormat
 from domain import topics
-from domain.messages import json_schema
+from domain.messages import ControlAction, json_schema
 
 app = typer.Typer(
     name="kcga",
@@ -96,6 +96,60 @@ def consumer(
 
     logs.configure(f"consumer {number}")
     run_consumer(number, settings)
+
+
+@app.command()
+def validate(settings: SettingsFile) -> None:
+    """Check the settings file without starting anything; every fault is named."""
+    from cli.settings import load
+    from cli.validate import verdict
+
+    print(verdict(settings, load(settings)))  # noqa: T201
+
+
+@app.command()
+def explain(
+    settings: SettingsFile,
+    number: Annotated[
+        int | None, typer.Argument(min=1, help="Which decision, by its number; the newest one unless it is given.")
+    ] = None,
+    epoch: Annotated[
+        int | None, typer.Option(min=1, help="Of the controller that made it; the newest one's unless it is given.")
+    ] = None,
+    output: Annotated[OutputFormat, typer.Option(help="Words, or the record itself.")] = OutputFormat.TEXT,
+) -> None:
+    """Say in words what the controller decided, and why: why it scaled or did not, why each partition moved."""
+    from cli.explain.history import find_decision
+    from cli.explain.words import explain as in_words
+    from cli.settings import load
+
+    decision = find_decision(load(settings), number, epoch)
+    print(decision.model_dump_json() if output is OutputFormat.JSON else "\n".join(in_words(decision)))  # noqa: T201
+
+
+@app.command()
+def pause(settings: SettingsFile) -> None:
+    """Have the controller move nothing any more, but for partitions that have no reader, until `kcga resume`."""
+    _ask(settings, ControlAction.PAUSE)
+
+
+@app.command()
+def resume(settings: SettingsFile) -> None:
+    """End a pause."""
+    _ask(settings, ControlAction.RESUME)
+
+
+@app.command()
+def replan(settings: SettingsFile) -> None:
+    """Have the controller make a plan now, and carry it out if it is better, whatever would hold it back."""
+    _ask(settings, ControlAction.REPLAN)
+
+
+def _ask(file: Path, action: ControlAction) -> None:
+    from cli.control import ask
+    from cli.settings import load
+
+    print(ask(load(file), action))  # noqa: T201
 
 
 class Topic(StrEnum):

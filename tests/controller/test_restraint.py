@@ -80,6 +80,26 @@ def test_under_a_sawtooth_there_is_at_most_one_scale_down_in_a_window(
     assert world.most_readers == 1
 
 
+def test_a_load_that_falls_slowly_is_followed_once_in_a_window() -> None:
+    world = a_world(orders(60, 60, 60, 60, 60))
+    run(world, 30)
+    run(world, 400, lambda at: orders(*(max(5.0, 60.0 - 0.25 * at) for _ in range(5))))
+    downs = scale_downs(world)
+    assert len(downs) > 1
+    assert all(later - earlier >= WINDOW_S for earlier, later in pairwise(downs))
+
+
+def test_a_controller_that_begins_gives_no_consumer_up_before_it_has_seen_a_whole_window() -> None:
+    world = a_world(orders(60, 60))
+    run(world, 2 * WINDOW_S)
+    world.begin_controller()
+    began = world.now
+    world.speeds = orders(30, 30)
+    run(world, 2 * WINDOW_S)
+    (down,) = scale_downs(world)
+    assert down - began >= WINDOW_S
+
+
 @settings(max_examples=15, deadline=None)
 @given(speeds=st.lists(st.floats(0, 120), min_size=1, max_size=6))
 def test_under_a_steady_load_nothing_moves(speeds: list[float]) -> None:
@@ -148,7 +168,7 @@ def test_plans_that_need_not_be_stay_within_the_migration_budget(budget: float, 
         run(world, 45)
     made = [decision for decision in world.decisions if decision.carried_out]
     for place, decision in enumerate(made):
-        if decision.grounds is DecisionKind.VOLUNTARY:
+        if decision.grounds is DecisionKind.VOLUNTARY and decision.plan.rscore > 0:
             lately = [d for d in made[: place + 1] if d.decided_at > decision.decided_at - window_s]
             assert sum(d.plan.rscore for d in lately) <= budget + 1e-9
 

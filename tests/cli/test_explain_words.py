@@ -1,0 +1,142 @@
+"""A decision in words: whatever the record says, and why."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.explain.history import pick
+from cli.explain.words import explain
+from domain.messages import (
+    Decision,
+    DecisionKind,
+    HeldBack,
+    PlanFigures,
+    PlannedPartition,
+    Restraint,
+    SaturatedPartition,
+    Shortfall,
+)
+from tests.cli.watch_messages import BEGAN, decision
+
+FIGURES = st.floats(0, allow_nan=False, allow_infinity=False)
+COUNTS = st.integers(0, 2**63)
+CONSUMERS = st.integers(1, 10_000)
+TOPICS = st.text(min_size=1, max_size=20)
+TEXT = st.text(max_size=30)
+PLANS = st.builds(PlanFigures, consumers=COUNTS, rscore=FIGURES, objective=FIGURES)
+RECORDS = st.builds(
+    Decision,
+    number=COUNTS,
+    epoch=COUNTS,
+    decided_at=FIGURES,
+    triggers=st.lists(TEXT, max_size=3).map(tuple),
+    grounds=st.none() | st.sampled_from(DecisionKind),
+    carried_out=st.booleans(),
+    reason=TEXT,
+    held_back=st.lists(st.builds(HeldBack, by=st.sampled_from(Restraint), why=TEXT), max_size=3).map(tuple),
+    measured_at=st.none() | FIGURES,
+    window_s=st.none() | FIGURES,
+    capacity=st.none() | FIGURES,
+    packing_capacity=st.none() | FIGURES,
+    migration_weight=st.none() | FIGURES,
+    engine=TEXT,
+    status=TEXT,
+    solve_s=FIGURES,
+    lower_bound=FIGURES,
+    gap=st.none() | FIGURES,
+    plan=PLANS,
+    keeping=st.none() | PLANS,
+    not_keepable=st.lists(TEXT, max_size=3).map(tuple),
+    shortfall=st.none() | st.builds(Shortfall, excess=FIGURES, reason=TEXT),
+    saturated=st.lists(
+        st.builds(SaturatedPartition, topic=TOPICS, partition=COUNTS, speed=FIGURES, partitions_needed=COUNTS),
+        max_size=3,
+    ).map(tuple),
+    assignment=st.lists(
+        st.builds(
+            PlannedPartition,
+            topic=TOPICS,
+            partition=COUNTS,
+            speed=FIGURES,
+            consumer=CONSUMERS,
+            previous=st.none() | CONSUMERS,
+            reason=st.none() | TEXT,
+        ),
+        max_size=5,
+    ).map(tuple),
+)
+
+
+@given(RECORDS)
+def test_any_record_survives_the_wire_and_can_be_told(record: Decision) -> None:
+    again = Decision.decode(record.encode())
+    assert again == record
+    assert list(explain(again))
+
+
+def told(record: Decision) -> str:
+    return "\n".join(explain(record))
+
+
+def test_a_scale_up_says_why_and_why_each_partition_moved() -> None:
+    record = decision(
+        4, BEGAN, {"orders-0": (1, 1), "orders-1": (1, 2), "orders-2": (None, 2)}, triggers=("consumer 1 has too much",)
+    )
+    first, moved, started = record.assignment
+    record = record.model_copy(
+        update={
+            "grounds": DecisionKind.FORCED,
+            "capacity": 4.0,
+            "assignment": (
+                first,
+                moved.model_copy(update={"reason": "its consumer was above its capacity"}),
+                started.model_copy(update={"reason": "nobody read it"}),
+            ),
+        }
+    )
+    words = told(record)
+    assert words.startswith("Decision 4 of epoch 1, 2023-11-14 22:13:20 UTC: scaled up from 1 to 2 consumers.")
+    assert "  - consumer 1 has too much" in words
+    assert (
+        "orders-1 from consumer 1 to consumer 2 (1 bytes/s, 25% of a consumer): its consumer was above its capacity"
+    ) in words
+    assert "  - orders-2 to consumer 2 (1 bytes/s, 25% of a consumer): nobody read it" in words
+    assert "orders-0" not in words
+
+
+def test_a_plan_that_is_held_back_says_by_what() -> None:
+    record = decision(5, BEGAN, {"orders-0": (1, 1), "orders-1": (2, 1)}, carried_out=False, rscore=0.3)
+    record = record.model_copy(
+        update={
+            "grounds": DecisionKind.VOLUNTARY,
+            "window_s": 300.0,
+            "keeping": PlanFigures(consumers=2, rscore=0.0, objective=2.0),
+            "held_back": (HeldBack(by=Restraint.BUDGET, why="0.10 is left"),),
+        }
+    )
+    words = told(record)
+    assert "nothing is changed" in words
+    assert "  - migration budget: 0.10 is left" in words
+    assert "Keeping everything would have cost 2.00 (2 consumers, Rscore 0.00)." in words
+    assert "the highest speeds of the last 300 s" in words
+    assert "What moves, if it were carried out:\n  - orders-1 from consumer 2 to consumer 1" in words
+
+
+def test_a_record_of_an_older_version_can_be_told() -> None:
+    words = told(decision(1, BEGAN, {"orders-0": (None, 1)}))
+    assert "the group starts with 1 consumer" in words
+
+
+EPOCHS = [decision(number, BEGAN, {}, epoch=epoch) for epoch, number in ((2, 3), (2, 3), (2, 1), (1, 4), (1, 2))]
+
+
+def test_the_newest_decision_is_found_unless_another_is_named() -> None:
+    assert pick(EPOCHS, None, None) == EPOCHS[0]
+    assert pick(EPOCHS, 1, None) == EPOCHS[2]
+    assert pick(EPOCHS, 2, 1) == EPOCHS[4]
+    assert pick(EPOCHS, None, 1) == EPOCHS[3]
+
+
+def test_a_decision_that_is_not_there_is_not_found() -> None:
+    for number, epoch in ((2, None), (4, None), (3, 1), (None, 7), (1, 3)):
+        assert pick(EPOCHS, number, epoch) is None
+    assert pick([], None, None) is None
