@@ -64,6 +64,7 @@ def decide(
         plan=_figures(plan),
         keeping=keeping,
         not_keepable=question.not_keepable[:SENTENCES],
+        lost=tuple(sorted(set(situation.gone.values()))),
         shortfall=_shortfall(plan, solution),
         saturated=saturated(situation.speeds, situation.named, problem.capacity, restraints.settings.packing),
         assignment=tuple(
@@ -99,7 +100,7 @@ def _held_back(
         return (HeldBack(by=Restraint.RULES, why=_beyond(highest, most)),)
     if question.not_keepable:
         return _against_a_forced_plan(question, plan, kept, restraints)
-    against = _against_an_unforced_plan(plan, kept)
+    against = _against_an_unforced_plan(plan, kept, changes_nothing=assignment == question.kept)
     shrinks = fewer_consumers(question, assignment)
     if against:
         return against
@@ -108,10 +109,12 @@ def _held_back(
     return restraints.on_voluntary(at, plan.rscore, question.situation.missing)
 
 
-def _against_an_unforced_plan(plan: Evaluation, kept: Evaluation) -> tuple[HeldBack, ...]:
+def _against_an_unforced_plan(plan: Evaluation, kept: Evaluation, *, changes_nothing: bool) -> tuple[HeldBack, ...]:
     if not plan.objective < kept.objective * (1 - TIE):
         keeping, best = _words(_figures(kept)), _words(_figures(plan))
         why = f"keeping everything costs {keeping}; the best plan is no better: {best}"
+        if changes_nothing:
+            why = f"keeping everything is the best plan: {keeping}"
         return (HeldBack(by=Restraint.NOT_BETTER, why=why),)
     if plan.violations:
         return (HeldBack(by=Restraint.RULES, why=f"the plan breaks a rule: {plan.violations[0]}"),)

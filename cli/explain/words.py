@@ -23,7 +23,7 @@ def explain(decision: Decision) -> Iterator[str]:
 
 def _outcome(decision: Decision) -> str:
     """What it comes to."""
-    before = len({entry.previous for entry in decision.assignment} - {None})
+    before = len({*decision.lost, *(entry.previous for entry in decision.assignment)} - {None})
     after = decision.plan.consumers
     if not decision.carried_out:
         return "nothing is changed"

@@ -114,6 +114,8 @@ class Decision(Message):
     """What changing nothing would cost; null where it is no choice."""
     not_keepable: tuple[str, ...] = ()
     """Why changing nothing is no choice, a sentence for each rule that it breaks; at most a few."""
+    lost: tuple[ConsumerNumber, ...] = ()
+    """The consumers that are gone, and that read partitions which nobody reads since."""
     shortfall: Shortfall | None = None
     saturated: tuple[SaturatedPartition, ...] = ()
     assignment: tuple[PlannedPartition, ...]

@@ -46,6 +46,7 @@ RECORDS = st.builds(
     plan=PLANS,
     keeping=st.none() | PLANS,
     not_keepable=st.lists(TEXT, max_size=3).map(tuple),
+    lost=st.lists(CONSUMERS, max_size=3).map(tuple),
     shortfall=st.none() | st.builds(Shortfall, excess=FIGURES, reason=TEXT),
     saturated=st.lists(
         st.builds(SaturatedPartition, topic=TOPICS, partition=COUNTS, speed=FIGURES, partitions_needed=COUNTS),

@@ -79,6 +79,7 @@ def test_a_partition_leaves_a_consumer_that_is_no_longer_needed() -> None:
 def test_a_partition_that_nobody_reads_says_whose_it_was() -> None:
     decision = decided({0: 30, 1: 20, 2: 10}, {0: 1}, gone={1: 7})
     assert moves(decision) == {1: "its consumer, 7, is gone", 2: "nobody read it"}
+    assert decision.lost == (7,)
 
 
 def test_a_pinned_partition_goes_where_it_is_pinned() -> None:
