@@ -263,7 +263,7 @@ window_s = 15
 [controller]
 consumer_capacity = {CONSUMER_CAPACITY}
 interval_s = 10
-scale_down_window_s = 20
+scale_down_window_s = 15
 max_consumers = 12
 ready_timeout_s = 60
 

@@ -30,6 +30,9 @@ from domain.messages import (
 log = structlog.get_logger()
 
 BEGIN_TIMEOUT_S = 60.0
+LARGE_RECORDS = {"message.max.bytes": 50_000_000, "compression.type": "lz4"}
+"""A decision names every partition, so it can be larger than what clients send unless told otherwise; brokers judge it
+by its compressed size, about a tenth."""
 
 
 class DeposedError(Exception):
@@ -77,7 +80,9 @@ class KafkaLink:
         self._incarnation = uuid.uuid4().hex
         self._epoch = 0
         common = {**(client_config or {}), "bootstrap.servers": bootstrap_servers}
-        self._producer = Producer({**common, "transactional.id": f"{group}.controller", "linger.ms": 0})
+        self._producer = Producer(
+            {**LARGE_RECORDS, **common, "transactional.id": f"{group}.controller", "linger.ms": 0}
+        )
         self._consumer = Consumer(
             {
                 **common,

@@ -233,11 +233,12 @@ class Controller:
         settings = self._settings
         if self._now - self._measured_at > settings.speeds_timeout_s:
             return []
+        too_early = self._now < max(self._failed_at + self._backoff_s, self._considered_at + settings.least_interval_s)
+        if too_early and not self._replan_asked:
+            return []
         why = triggers(self.group, self._desired, self._speeds, settings.consumer_capacity, self._vanished)
         if self._replan_asked:
             return self._reassign((REPLAN, *why))
-        if self._now < max(self._failed_at + self._backoff_s, self._considered_at + settings.least_interval_s):
-            return []
         if self._now >= self._considered_at + settings.interval_s:
             why = why or ((interval_over(settings.interval_s),) if self._speeds else ())
         elif frozenset[Cause]().union(*(trigger.causes for trigger in why)) <= self._in_vain:

@@ -95,7 +95,9 @@ def _held_back(
     restraints: Restraints,
 ) -> tuple[HeldBack, ...]:
     """Everything against the plan; nothing where it is to be carried out."""
-    most, highest = restraints.settings.max_consumers, max(assignment.consumers, default=0)
+    most = restraints.settings.max_consumers
+    # Those that are there already may be from a time when there could be more.
+    highest = max(assignment.consumers - question.situation.current.consumers, default=0)
     if highest > most:
         return (HeldBack(by=Restraint.RULES, why=_beyond(highest, most)),)
     if question.not_keepable:
@@ -168,7 +170,7 @@ def _in_favour(plan: PlanFigures, keeping: PlanFigures | None) -> str:
 
 
 def _beyond(highest: int, most: int) -> str:
-    return f"the plan needs consumer {highest}, and max_consumers is {most}: raise it"
+    return f"the plan needs a new consumer {highest}, and max_consumers is {most}: raise it"
 
 
 def _words(plan: PlanFigures) -> str:

@@ -16,6 +16,9 @@ from domain.messages import (
     ConsumerState,
     ControlAction,
     ControlRequest,
+    Decision,
+    PlanFigures,
+    PlannedPartition,
     WriteSpeedReport,
 )
 from domain.partitions import TopicPartition
@@ -91,6 +94,32 @@ def test_a_pause_outlives_the_controller_and_a_resume_ends_it(
     assert link().begin().paused
     send(broker, names.metadata, ControlRequest(action=ControlAction.RESUME, sent_at=2.0).encode())
     assert not link().begin().paused
+
+
+def test_a_decision_on_many_thousand_partitions_can_be_sent(link: Callable[[], KafkaLink]) -> None:
+    controller = link()
+    controller.begin()
+    figures = PlanFigures(consumers=1, rscore=0.0, objective=1.0)
+    entries = (
+        PlannedPartition(topic="t" * 200, partition=n, speed=1.0, consumer=1, previous=2, reason="no longer needed")
+        for n in range(20_000)
+    )
+    decision = Decision(
+        number=1,
+        epoch=1,
+        decided_at=1.0,
+        triggers=(),
+        carried_out=True,
+        reason="",
+        engine="",
+        status="",
+        solve_s=0.0,
+        lower_bound=1.0,
+        plan=figures,
+        keeping=None,
+        assignment=tuple(entries),
+    )
+    controller.send([decision, a_command(1)])
 
 
 def test_a_request_of_an_operator_arrives(broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]) -> None:

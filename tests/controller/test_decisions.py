@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from controller.plan import decide
 from controller.question import Situation, pose
 from controller.restraint import Restraints
@@ -169,3 +172,43 @@ def test_an_operator_that_asks_for_a_plan_gets_it_also_while_paused() -> None:
     decision = decided({0: 30, 1: 20}, {0: 1, 1: 2}, paused=True, manual=True, highest={0: 90, 1: 90})
     assert decision.carried_out
     assert decision.grounds is DecisionKind.MANUAL
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    partitions=st.lists(st.tuples(st.floats(0, 150), st.none() | st.integers(1, 4)), min_size=1, max_size=6),
+    peak=st.floats(1, 2),
+    pinned=st.dictionaries(st.integers(0, 5), st.integers(1, 3), max_size=2),
+    least=st.integers(1, 3),
+    most=st.integers(3, 6),
+    paused=st.booleans(),
+    manual=st.booleans(),
+)
+def test_whatever_is_decided_has_reasons(
+    partitions: list[tuple[float, int | None]],
+    peak: float,
+    pinned: dict[int, int],
+    least: int,
+    most: int,
+    paused: bool,
+    manual: bool,
+) -> None:
+    rules = {
+        "pinned": {f"orders-{number}": consumer for number, consumer in pinned.items()},
+        "min_consumers": least,
+        "max_consumers": most,
+    }
+    decision = decided(
+        {number: speed for number, (speed, _) in enumerate(partitions)},
+        {number: consumer for number, (_, consumer) in enumerate(partitions) if consumer is not None},
+        SETTINGS.model_copy(update=rules),
+        highest={number: peak * speed for number, (speed, _) in enumerate(partitions)},
+        paused=paused,
+        manual=manual,
+    )
+    assert decision.carried_out == (not decision.held_back)
+    assert all((entry.reason is None) == (entry.consumer == entry.previous) for entry in decision.assignment)
+    unread = any(consumer is None for _, consumer in partitions)
+    assert decision.carried_out or not unread, "nothing keeps a partition without a reader from getting one"
+    if paused and not manual and decision.carried_out:
+        assert all(entry.previous in (None, entry.consumer) for entry in decision.assignment)
