@@ -11,6 +11,7 @@ from domain.messages import (
     ControllerClaim,
     Cycle,
     Decision,
+    Order,
     PartitionRef,
     PartitionSpeed,
     PlanFigures,
@@ -45,7 +46,7 @@ def read(name: str, first: float, last: float, stint: int = 1, records: int = 10
     return Read(
         topic=key.topic,
         partition=key.partition,
-        stint=stint,
+        stint=Order(1, stint),
         first_offset=0,
         last_offset=max(0, records - 1),
         records=records,

@@ -74,7 +74,7 @@ def test_reports_are_in_order_and_account_for_every_record(
     assert sequences == sorted(set(sequences))
     reads = [read for report in driver.reports if report.cycle for read in report.cycle.reads]
     assert len(reads) > 1
-    assert {read.stint for read in reads} == {1}
+    assert {read.stint.sequence for read in reads} == {1}
     next_offset, read_until = 0, 0.0
     for read in reads:
         assert read.first_offset == next_offset
@@ -107,7 +107,7 @@ def test_a_partition_that_moves_is_read_on_without_a_gap_or_a_doubling(
     driver.wait_until_read(22_500)
     assert accounts(moves.topic) == {moves: whole(20_500), partitions[1]: whole(2_000)}
     reads = [
-        (read.first_read_at, read.last_read_at, report.consumer, read.stint)
+        (read.first_read_at, read.last_read_at, report.consumer, read.stint.sequence)
         for report in driver.reports
         for read in (report.cycle.reads if report.cycle else ())
         if read.key == moves
