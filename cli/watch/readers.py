@@ -25,8 +25,8 @@ class Stint:
     """The start command."""
 
     def __str__(self) -> str:
-        start = f"start command {self.start.epoch}.{self.start.sequence}"
-        return f"consumer {self.consumer} (process {self.incarnation}, {start})"
+        command = f"command {self.start.epoch}.{self.start.sequence}"
+        return f"consumer {self.consumer} (process {self.incarnation}, {command})"
 
 
 @dataclass(frozen=True, slots=True)
