@@ -1,0 +1,139 @@
+"""The controller's loop, between a link and a fleet that are small and real enough."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from controller.fleet import FleetError
+from controller.kafka import DeposedError
+from controller.runner import run
+from controller.settings import ControllerSettings
+from domain.assignment import ConsumerId
+from domain.messages import ConsumerCommand, ConsumerReport, Decision, WriteSpeedReport
+from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
+from solver import Problem, Solution, solve
+from tests.controller.world import FakeConsumer
+
+SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0, least_interval_s=0.1, engine="mbfp")
+PARTITIONS = {TopicPartition("orders", number): 20.0 for number in range(4)}
+
+
+@dataclass
+class MemoryGroup:
+    """Link and fleet at once: consumers that live in memory and obey what they are sent."""
+
+    refuse_creation: bool = False
+    refuse_sending: bool = False
+    deposed: bool = False
+    alive: dict[ConsumerId, FakeConsumer] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+    refused: int = 0
+
+    def begin(self) -> int:
+        return 1
+
+    def receive(self, timeout_s: float) -> list[ConsumerReport | WriteSpeedReport]:
+        time.sleep(min(timeout_s, 0.01))
+        reports: list[ConsumerReport | WriteSpeedReport] = [WriteSpeedReport.of(WriteSpeeds(time.time(), PARTITIONS))]
+        for consumer in self.alive.values():
+            reports.append(consumer.report(time.time()))
+            consumer.ready = True
+        return reports
+
+    def send(self, messages: list[ConsumerCommand | Decision]) -> None:
+        if self.deposed:
+            raise DeposedError("another controller has begun")
+        if self.refuse_sending and messages:
+            self.refused += 1
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        for message in messages:
+            if isinstance(message, Decision):
+                self.decisions.append(message)
+            elif (consumer := self.alive.get(message.consumer)) is not None:
+                consumer.apply(message)
+
+    def consumers(self) -> frozenset[ConsumerId]:
+        return frozenset(self.alive)
+
+    def create(self, consumer: ConsumerId) -> None:
+        if self.refuse_creation:
+            self.refused += 1
+            raise FleetError("no room")
+        self.alive[consumer] = FakeConsumer(consumer, f"process {consumer}")
+
+    def delete(self, consumer: ConsumerId) -> None:
+        self.alive.pop(consumer, None)
+
+    @property
+    def read(self) -> set[TopicPartition]:
+        return {partition for consumer in self.alive.values() for partition in consumer.held}
+
+
+@contextmanager
+def running(group: MemoryGroup, solver: Callable[[Problem, str], Solution] = solve) -> Iterator[None]:
+    stop = threading.Event()
+    controller = threading.Thread(target=run, args=(SETTINGS, group, group, solver, stop))
+    controller.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        controller.join()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.01)
+
+
+def test_partitions_are_read_and_the_decision_is_published() -> None:
+    group = MemoryGroup()
+    with running(group):
+        wait_until(lambda: group.read == set(PARTITIONS))
+    assert group.decisions[0].carried_out
+    assert group.alive, "consumers go on without the controller"
+
+
+def test_what_cannot_be_sent_is_sent_later() -> None:
+    group = MemoryGroup(refuse_sending=True)
+    with running(group):
+        wait_until(lambda: group.refused > 3)
+        group.refuse_sending = False
+        wait_until(lambda: group.read == set(PARTITIONS))
+
+
+def test_a_consumer_that_cannot_be_created_is_tried_again() -> None:
+    group = MemoryGroup(refuse_creation=True)
+    with running(group):
+        wait_until(lambda: group.refused > 0)
+        group.refuse_creation = False
+        wait_until(lambda: group.read == set(PARTITIONS))
+
+
+def test_a_solver_that_fails_does_not_end_the_controller() -> None:
+    group = MemoryGroup()
+    failed: list[bool] = []
+
+    def fails_once(problem: Problem, engine: str) -> Solution:
+        if not failed:
+            failed.append(True)
+            raise RuntimeError("out of memory")
+        return solve(problem, engine)
+
+    with running(group, fails_once):
+        wait_until(lambda: group.read == set(PARTITIONS))
+    assert failed
+
+
+def test_a_deposed_controller_ends() -> None:
+    group = MemoryGroup(deposed=True)
+    with pytest.raises(DeposedError):
+        run(SETTINGS, group, group, solve, threading.Event())
