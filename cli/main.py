@@ -160,7 +160,9 @@ class Topic(StrEnum):
 
 Capacity = Annotated[float, typer.Option(help="What a consumer reads at most, in the unit of the speeds.")]
 TimeLimit = Annotated[float, typer.Option(help="Seconds that one call of an exact engine may take.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of whatever is drawn at random: same seed, same result.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=2**31 - 1, help="Of whatever is drawn at random: same seed, same result.")
+]
 Plot = Annotated[Path | None, typer.Option(help="Also draw it into this file (.png, .svg or .pdf).")]
 
 
@@ -231,7 +233,7 @@ def generate(
     file: Annotated[Path, typer.Argument(help="Where to write it (.csv or .csv.gz); - is standard output.")] = Path(
         "-"
     ),
-    partitions: Annotated[int, typer.Option(min=1, help="How many.")] = 200,
+    partitions: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many.")] = 200,
     iterations: Annotated[int, typer.Option(min=1, help="How many measurements.")] = 500,
     delta: Annotated[
         float, typer.Option(help="The largest change from one to the next, in percent of the capacity.")

@@ -73,7 +73,7 @@ class Batch:
             Read(
                 topic=partition.topic,
                 partition=partition.partition,
-                stint=stints[partition].sequence,
+                stint=stints[partition],
                 first_offset=span.first_offset,
                 last_offset=span.last_offset,
                 records=span.records,

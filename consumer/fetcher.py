@@ -7,8 +7,9 @@ read it before may have gone on since.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import structlog
@@ -85,14 +86,17 @@ class Fetcher:
         """
         if time.monotonic() < self._look_again_at or (self._wanted == self._read and not self._doubtful):
             return
-        doubtful = self._wanted if self._doubtful else self._wanted - self._read
-        self._doubtful = False
-        faults = self._faults_of(sorted(doubtful))
-        for partition, fault in faults.items():
-            if fault is not None:
-                self._set_fault(partition, fault)
-        self._unassign({partition for partition, fault in faults.items() if fault is not None} & self._read)
-        self._begin_to_read([partition for partition, fault in faults.items() if fault is None])
+        looked_at = self._wanted if self._doubtful else self._wanted - self._read
+        try:
+            absent = self._absent(sorted(looked_at))
+            self._doubtful = False
+            for partition, reason in absent.items():
+                self._set_fault(partition, reason)
+            self._unassign(self._read & absent.keys())
+            self._begin_to_read(sorted(looked_at - self._read - absent.keys()))
+        except KafkaException as error:
+            for partition in self._wanted - self._read:
+                self._set_fault(partition, f"its position is not to be had: {brief(error)}")
         self._failures = 0 if self._wanted == self._read else self._failures + 1
         self._look_again_at = time.monotonic() + pause_s(max(self._failures, 1))
 
@@ -183,18 +187,23 @@ class Fetcher:
         if error.code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
             self._doubtful = True
 
-    def _begin_to_read(self, existing: list[TopicPartition]) -> None:
-        """Those that are not read yet, from their positions; or notes why that cannot be."""
-        missing = [partition for partition in existing if partition not in self._read]
-        try:
-            positions = self._positions(missing)
-            if positions:
-                self._consumer.incremental_assign(positions)
-        except KafkaException as error:
-            for partition in missing:
-                self._set_fault(partition, f"its position is not to be had: {brief(error)}")
+    def _begin_to_read(self, partitions: Sequence[TopicPartition]) -> None:
+        """Reads each from where the group's commits say.
+
+        Raises:
+            KafkaException: that cannot be told for one of them; none of them is read.
+        """
+        if not partitions:
             return
-        for position in positions:
+        asked = [Position(partition.topic, partition.partition) for partition in partitions]
+        committed = self._consumer.committed(asked, timeout=REQUEST_LIMIT_S)
+        for position in committed:
+            if position.error is not None:
+                raise KafkaException(position.error)
+            if position.offset < 0:
+                position.offset = OFFSET_BEGINNING
+        self._consumer.incremental_assign(committed)
+        for position in committed:
             partition = TopicPartition(position.topic, position.partition)
             self._read.add(partition)
             self._faults.pop(partition, None)
@@ -210,42 +219,18 @@ class Fetcher:
             log.warning("cannot be read", partition=str(partition), reason=fault)
         self._faults[partition] = fault
 
-    def _faults_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str | None]:
-        """Why each cannot be read, or none. The client takes a partition that does not exist without a word."""
-        partition_counts: dict[str, int | str] = {}
-        faults: dict[TopicPartition, str | None] = {}
-        for partition in partitions:
-            if partition.topic not in partition_counts:
-                partition_counts[partition.topic] = self._partition_count(partition.topic)
-            count = partition_counts[partition.topic]
-            if isinstance(count, str):
-                faults[partition] = count
-            else:
-                exists = partition.partition < count
-                faults[partition] = None if exists else f"does not exist: the topic has {count} partitions"
-        return faults
-
-    def _partition_count(self, topic: str) -> int | str:
-        """Of the topic; or why it is not known."""
-        try:
-            metadata = self._consumer.list_topics(topic, timeout=REQUEST_LIMIT_S).topics[topic]
-        except KafkaException as error:
-            return brief(error)
-        return len(metadata.partitions) if metadata.error is None else metadata.error.str()
-
-    def _positions(self, partitions: list[TopicPartition]) -> list[Position]:
-        """Where to read each from, by the group's commits.
+    def _absent(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+        """Those that the brokers do not have, and what they say of it: the client takes them without a word.
 
         Raises:
-            KafkaException: that cannot be told for one of them.
+            KafkaException: no broker answers.
         """
-        if not partitions:
-            return []
-        asked = [Position(partition.topic, partition.partition) for partition in partitions]
-        committed = self._consumer.committed(asked, timeout=REQUEST_LIMIT_S)
-        for position in committed:
-            if position.error is not None:
-                raise KafkaException(position.error)
-            if position.offset < 0:
-                position.offset = OFFSET_BEGINNING
-        return committed
+        absent = {}
+        for topic, of_topic in groupby(partitions, key=lambda partition: partition.topic):
+            metadata = self._consumer.list_topics(topic, timeout=REQUEST_LIMIT_S).topics[topic]
+            for partition in of_topic:
+                if metadata.error is not None:
+                    absent[partition] = metadata.error.str()
+                elif partition.partition not in metadata.partitions:
+                    absent[partition] = f"does not exist: the topic has {len(metadata.partitions)} partitions"
+        return absent

@@ -5,15 +5,14 @@ what may have been written already can be written again without doubling a row. 
 lake passes over one that is not newer than the newest it has seen, without an error.
 """
 
+import re
 import threading
-import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 
 import pyarrow as pa
 import structlog
 from pyspark.errors import PySparkException
-from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
 
 from consumer.table import creation, location
@@ -61,10 +60,10 @@ class Lake:
         Raises:
             LakeError: the server did not answer, or refused.
         """
-        self.close()
         session = open_session(self._remote)
         self._created = set()
-        self._session = session
+        former, self._session = self._session, session
+        _let_go(former)
 
     def append(self, topic: str, version: int, rows: pa.Table) -> None:
         """Appends `rows` to the table of `topic`, unless this writer's `version` is there already.
@@ -92,10 +91,9 @@ class Lake:
             raise LakeError(f"{table}: {brief(error)}") from error
 
     def close(self) -> None:
-        """Lets the session go, without waiting for a server that may not answer."""
-        session, self._session = self._session, None
-        if session is not None:
-            threading.Thread(target=release, args=(session,), daemon=True).start()
+        """Lets the session go."""
+        former, self._session = self._session, None
+        _let_go(former)
 
     def _create(self, session: SparkSession, table: str) -> None:
         for tries_left in reversed(range(CREATION_TRIES)):
@@ -116,12 +114,11 @@ def open_session(remote: str) -> SparkSession:
         LakeError: the server did not answer, or refused.
     """
     session = SparkSession(connection=remote)
-    # The client's own policy keeps trying for 10 minutes, during which its caller knows nothing.
-    session.client.set_retry_policies([DefaultPolicy(max_retries=4, initial_backoff=100, max_backoff=2000)])
+    # The client's own policy keeps trying for 10 minutes, during which its caller could say nothing of it.
+    session.client.set_retry_policies([])
     try:
-        with warnings.catch_warnings(action="ignore"):  # it warns of what it raises as well
-            for name, value in SESSION_CONFIG.items():
-                session.conf.set(name, value)
+        for name, value in SESSION_CONFIG.items():
+            session.conf.set(name, value)
     except Exception as error:
         session.client.close()
         raise LakeError(f"no session on {remote}: {brief(error)}") from error
@@ -138,7 +135,15 @@ def release(session: SparkSession) -> None:
         session.client.close()
 
 
+def _let_go(session: SparkSession | None) -> None:
+    """Releases the session without waiting for a server that may not answer."""
+    if session is not None:
+        threading.Thread(target=release, args=(session,), daemon=True).start()
+
+
 def brief(error: BaseException) -> str:
-    """The first line of what the error says, at most 300 characters."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    """What the error says in one line of at most 300 characters: of an error of gRPC its details, else its first."""
+    text = str(error).strip()
+    details = re.search(r'^\s*details = "(.*)"$', text, re.MULTILINE)
+    line = details[1] if details else text.partition("\n")[0]
+    return f"{type(error).__name__}: {line[:300]}" if line else type(error).__name__

@@ -192,6 +192,7 @@ class ConsumerProcess:
         fetched = time.monotonic()
         done: Cycle | None = None
         if batch.records:
+            reads = batch.reads(self._holding.stints)
             self._write(batch)
             written = time.monotonic()
             self._until_committed(lambda: self._fetcher.commit(batch.next_offsets))
@@ -200,7 +201,7 @@ class ConsumerProcess:
                 records=batch.records,
                 fetch_s=fetched - began,
                 write_s=written - fetched,
-                reads=batch.reads(self._holding.stints),
+                reads=reads,
             )
         self._set_fault(None)
         obeyed = not self._stop.is_set() and self._obey()

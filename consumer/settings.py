@@ -26,8 +26,9 @@ class ConsumerSettings(BaseModel):
     batch_bytes: Annotated[int, Field(ge=1_000, le=64_000_000)] = 5_000_000
     """BATCH_BYTES of the paper: a fetch ends with so many bytes of keys and values. A consumer's memory grows with it,
     and what Spark takes in one request bounds it."""
-    wait_time_secs: Annotated[Seconds, Field(le=60)] = 1.0
-    """WAIT_TIME_SECS of the paper: a fetch ends after so many seconds with what it has."""
+    wait_time_secs: Annotated[Seconds, Field(le=60)] = 5.0
+    """WAIT_TIME_SECS of the paper: a fetch ends after so many seconds with what it has. Each append to a table costs
+    Spark about one second of CPU, however few its rows: with short times, consumers of little keep it busy."""
     heartbeat_s: Annotated[Seconds, Field(le=60)] = 1.0
     """The longest time between two reports."""
     write_limit_s: Seconds = 60.0

@@ -41,7 +41,8 @@ def decide(
     kept = evaluate(problem, question.kept)
     held_back = _held_back(at, question, solution.assignment, plan, kept, restraints)
     keeping = None if question.not_keepable else _figures(kept)
-    why = reasons(problem, solution.assignment, situation.gone)
+    at_peak = question.grounds is DecisionKind.VOLUNTARY
+    why = reasons(problem, solution.assignment, situation.gone, at_peak=at_peak)
     return Decision(
         number=number,
         epoch=epoch,
@@ -52,7 +53,7 @@ def decide(
         reason="; ".join(each.why for each in held_back) or _in_favour(_figures(plan), keeping),
         held_back=held_back,
         measured_at=situation.measured_at,
-        window_s=restraints.settings.scale_down_window_s if question.grounds is DecisionKind.VOLUNTARY else None,
+        window_s=restraints.settings.scale_down_window_s if at_peak else None,
         capacity=problem.capacity,
         packing_capacity=restraints.settings.packing,
         migration_weight=problem.migration_weight,

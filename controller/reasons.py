@@ -8,26 +8,35 @@ from solver.evaluation import LOAD_TOLERANCE
 from solver.problem import Problem
 
 
-def reasons(problem: Problem, plan: Assignment, gone: Mapping[TopicPartition, ConsumerId]) -> dict[TopicPartition, str]:
+def reasons(
+    problem: Problem, plan: Assignment, gone: Mapping[TopicPartition, ConsumerId], *, at_peak: bool
+) -> dict[TopicPartition, str]:
     """A reason for each partition of the problem whose consumer in `plan` does not read it now; the first that holds.
 
     Args:
         problem: what was asked.
         plan: what was answered.
         gone: of the partitions that nobody reads because their consumer is gone, which one that was.
+        at_peak: the problem's speeds are the highest of the window, and not the present ones.
     """
     current = Assignment({p: c for p, c in problem.current.items() if p in problem.speeds})
-    told = _Telling(problem, current, plan, gone)
+    told = _Telling(problem, current, plan, gone, " at the highest speeds of the window" if at_peak else "")
     return {p: told.why(p, c) for p, c in plan.items() if current.get(p) != c}
 
 
 class _Telling:
     def __init__(
-        self, problem: Problem, current: Assignment, plan: Assignment, gone: Mapping[TopicPartition, ConsumerId]
+        self,
+        problem: Problem,
+        current: Assignment,
+        plan: Assignment,
+        gone: Mapping[TopicPartition, ConsumerId],
+        when: str,
     ) -> None:
         self._problem = problem
         self._current = current
         self._gone = gone
+        self._when = when
         self._loads = current.loads(problem.speeds)
         self._held = {consumer: frozenset(partitions) for consumer, partitions in current.by_consumer.items()}
         self._planned = {consumer: frozenset(partitions) for consumer, partitions in plan.by_consumer.items()}
@@ -59,7 +68,7 @@ class _Telling:
         if hot is not None:
             return f"{hot}, on the same consumer, is faster than a consumer, and stays alone"
         if load > capacity * (1 + LOAD_TOLERANCE):
-            return "its consumer was above its capacity"
+            return f"its consumer was above its capacity{self._when}"
         if not stays:
             return "its consumer is no longer needed"
         if (arrival := self._biggest_arrival.get(source)) is not None:
@@ -67,7 +76,7 @@ class _Telling:
         if len(self._held) < self._problem.min_consumers:
             return f"there shall be {self._problem.min_consumers} consumers or more"
         if load > self._problem.packing_capacity_of(source) * (1 + LOAD_TOLERANCE):
-            return "its consumer had more than a plan gives it"
+            return f"its consumer had more than a plan gives it{self._when}"
         return f"consumer {target} has room for it, and the plan as a whole costs less"
 
     def _why_unread(self, partition: TopicPartition) -> str:

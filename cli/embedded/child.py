@@ -94,9 +94,11 @@ class Child:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        except OSError as error:
+        except BaseException as error:
             self.stop()
-            raise KcgaError(f"{self.name} cannot be started: {error}") from error
+            if isinstance(error, OSError):
+                raise KcgaError(f"{self.name} cannot be started: {error}") from error
+            raise
 
     @property
     def pid(self) -> int:

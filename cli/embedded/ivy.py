@@ -4,6 +4,7 @@ Knows nothing of locks and checksums: whoever asks checks what arrived.
 """
 
 import errno
+import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +16,9 @@ from cli.embedded.child import POLL_S, Child
 from cli.embedded.java import find_java
 from cli.embedded.pyspark_home import pyspark_home
 from cli.errors import KcgaError
+
+REPOSITORY_VARIABLE = "KCGA_MAVEN_REPOSITORY"
+"""The environment variable that names another Maven repository than the public one, such as a company's: its URL."""
 
 _CONNECT_MS = 10_000
 _READ_MS = 20_000
@@ -89,19 +93,22 @@ def _attributes(jar: Coordinates) -> str:
 
 def _run(dependencies: str, folder: Path, arrived: Callable[[int], None], resolver: str) -> None:
     java = find_java()
-    with tempfile.TemporaryDirectory(prefix="ivy-", dir=folder) as scratch:
-        settings, module, log = Path(scratch, "settings.xml"), Path(scratch, "ivy.xml"), Path(scratch, "log")
-        settings.write_text(
+    if repository := os.environ.get(REPOSITORY_VARIABLE):
+        resolver += f" root={quoteattr(repository)}"
+    with tempfile.TemporaryDirectory(prefix="ivy-", dir=folder) as name:
+        scratch = Path(name)
+        (scratch / "settings.xml").write_text(
             f"""<ivysettings>
-<settings defaultResolver="public"/>
+<settings defaultResolver="maven"/>
 <timeout-constraints>
 <timeout-constraint name="patience" connectionTimeout="{_CONNECT_MS}" readTimeout="{_READ_MS}"/>
 </timeout-constraints>
-<resolvers><ibiblio name="public" m2compatible="true" timeoutConstraint="patience" {resolver}/></resolvers>
+<resolvers><ibiblio name="maven" m2compatible="true" timeoutConstraint="patience" {resolver}/></resolvers>
 </ivysettings>
-"""
+""",
+            encoding="utf-8",
         )
-        module.write_text(
+        (scratch / "ivy.xml").write_text(
             f"""<ivy-module version="2.0">
 <info organisation="kcga" module="jars"/>
 <configurations><conf name="default"/></configurations>
@@ -109,12 +116,14 @@ def _run(dependencies: str, folder: Path, arrived: Callable[[int], None], resolv
 {dependencies}
 </dependencies>
 </ivy-module>
-"""
+""",
+            encoding="utf-8",
         )
-        command: list[str | Path] = [java.executable, "-jar", _ivy_jar(), "-settings", settings, "-ivy", module]
-        command += ["-types", "jar", "bundle", "-cache", Path(scratch, "cache")]
-        command += ["-retrieve", Path(scratch, "jars", _RETRIEVED)]
-        with Child("Ivy", command, log) as ivy:
+        # Paths are relative to the scratch folder, since brackets have a meaning in those that Ivy is given.
+        options = ["-settings", "settings.xml", "-ivy", "ivy.xml", "-types", "jar", "bundle", "-cache", "cache"]
+        options += ["-retrieve", f"jars/{_RETRIEVED}"]
+        log = scratch / "log"
+        with Child("Ivy", [java.executable, "-jar", _ivy_jar(), *options], log, folder=scratch) as ivy:
             said, said_at = "", time.monotonic()
             while ivy.running:
                 time.sleep(POLL_S)
@@ -129,7 +138,7 @@ def _run(dependencies: str, folder: Path, arrived: Callable[[int], None], resolv
             raise OSError(errno.ENOSPC, _DISK_FULL, str(folder))
         if ivy.exit_code != 0:
             raise KcgaError(_reason(said))
-        for jar in Path(scratch, "jars").iterdir():
+        for jar in (scratch / "jars").iterdir():
             jar.rename(folder / jar.name)
 
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import cos, hypot, pi, sin
+from math import dist
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.packing import plotting
+from cli.packing.label_places import Box, Label, place
 from cli.packing.simulation import pareto_front
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.transforms import Bbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ def draw_pareto(axes: "Axes", engines: Sequence[Engine], title: str) -> None:
     highest_cbs, highest_rscore = (max((point[axis] for point in points), default=0.0) or 1.0 for axis in (0, 1))
     axes.set_xlim(-0.06 * highest_cbs, 1.12 * highest_cbs)
     axes.set_ylim(-0.06 * highest_rscore, 1.14 * highest_rscore)
+    stairs: list[tuple[float, float]] = []
     if front:
         stairs = list(_staircase([points[index] for index in front], axes.get_xlim()[1], axes.get_ylim()[1]))
         xs, ys = zip(*stairs, strict=True)
@@ -69,13 +70,22 @@ def draw_pareto(axes: "Axes", engines: Sequence[Engine], title: str) -> None:
         if chosen:
             xs, ys = zip(*chosen, strict=True)
             axes.scatter(xs, ys, s=42, c=colour, marker=marker, label=label, zorder=3, edgecolors="white", linewidths=1)
-    axes.legend(loc="upper right", frameon=False, fontsize=9, labelcolor=plotting.INK)
-    _name_points(axes, engines, points, frozenset(front))
+    axes.legend(
+        *axes.get_legend_handles_labels(),
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+        labelcolor=plotting.FAINT_INK,
+        borderaxespad=0.2,
+        handletextpad=0.4,
+        columnspacing=1.2,
+    )
+    _name_points(axes, engines, points, frozenset(front), stairs)
 
 
-def _staircase(
-    front: Sequence[tuple[float, float]], right: float, top: float
-) -> Iterator[tuple[float, float]]:
+def _staircase(front: Sequence[tuple[float, float]], right: float, top: float) -> Iterator[tuple[float, float]]:
     """The border between what is on offer and what nobody reaches, from the top to the right edge."""
     yield front[0][0], top
     yield front[0]
@@ -85,70 +95,84 @@ def _staircase(
     yield right, front[-1][1]
 
 
-_RADII = (9, 14, 20, 28, 38, 50, 64)
-_ANGLES = tuple(pi * step / 8 for step in (1, 0, 15, 3, 13, 5, 11, 7, 9, 8, 4, 12, 2, 14, 6, 10))
-"""To the right first."""
+_COVERED = 4
+"""Points closer to each other than this, in points, cannot be told apart."""
 _LEADER_FROM = 16
 """A name further away than this, in points, is tied to its point by a line."""
 
 
 def _name_points(
-    axes: "Axes", engines: Sequence[Engine], points: Sequence[tuple[float, float]], front: frozenset[int]
+    axes: "Axes",
+    engines: Sequence[Engine],
+    points: Sequence[tuple[float, float]],
+    front: frozenset[int],
+    stairs: Sequence[tuple[float, float]],
 ) -> None:
-    """Writes each name where it hides neither a point nor another name: the front first, then from left to right."""
+    """Writes each name where there is room: those on the front choose first, then from left to right."""
+    from matplotlib.patheffects import withStroke
+    from matplotlib.text import Text
+
     figure = axes.get_figure(root=True)
-    if figure is None:
+    if figure is None or not points:
         return
     figure.draw_without_rendering()
-    to_points = 72 / figure.dpi
-    places = [tuple(place) for place in axes.transData.transform(points)] if points else []
-    taken: list[Bbox] = [_box(x, y, 6 / to_points, 6 / to_points) for x, y in places]
-    if legend := axes.get_legend():
-        taken.append(legend.get_window_extent())
-    inside = axes.get_window_extent()
-    for index in sorted(range(len(engines)), key=lambda index: (index not in front, points[index], index)):
-        on_front = index in front
+    per_pixel = 72 / figure.dpi
+
+    def in_points(values: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+        return [(x * per_pixel, y * per_pixel) for x, y in axes.transData.transform(values).tolist()]
+
+    places = in_points(points)
+    texts, labels = [], []
+    for group in _groups(engines, places, front):
+        first = group[0]
         text = axes.annotate(
-            engines[index].name,
-            points[index],
+            _joined([engines[index].name for index in group]),
+            points[first],
+            xytext=(0, 0),
             textcoords="offset points",
             fontsize=9,
-            fontweight="bold" if on_front else "normal",
-            color=plotting.EXACT_COLOUR if engines[index].is_exact else plotting.INK,
+            fontweight="bold" if first in front else "normal",
+            color=plotting.EXACT_COLOUR if engines[first].is_exact else plotting.INK,
             ha="center",
             va="center",
             zorder=4,
+            path_effects=[withStroke(linewidth=2.5, foreground=plotting.GROUND)],
             arrowprops={"arrowstyle": "-", "color": plotting.FAINT_INK, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4},
         )
-        x, y = places[index]
-        size = text.get_window_extent()
-        width, height = size.width * to_points, size.height * to_points
-        best, least = (0.0, 0.0), float("inf")
-        for radius in _RADII:
-            for angle in _ANGLES:
-                # The nearest edge of the name, not its centre, is `radius` away.
-                dx = (radius + width / 2) * cos(angle) if abs(cos(angle)) > 0.2 else 0.0
-                dy = (radius + height / 2) * sin(angle)
-                box = _box(x + dx / to_points, y + dy / to_points, size.width / 2, size.height / 2)
-                hidden = sum(_overlap(box, other) for other in taken) + (box.width * box.height - _overlap(box, inside))
-                if hidden < least:
-                    best, least = (dx, dy), hidden
-            if least == 0:
-                break
-        text.set_position(best)
-        if hypot(max(0.0, abs(best[0]) - width / 2), best[1]) < _LEADER_FROM and text.arrow_patch is not None:
+        size = Text.get_window_extent(text)
+        texts.append(text)
+        labels.append(Label(*places[first], size.width * per_pixel + 2, size.height * per_pixel))
+    obstacles = [Box.around(x, y, 7, 7) for x, y in places]
+    obstacles += [
+        Box(min(x, right) - 1, min(y, top) - 1, max(x, right) + 1, max(y, top) + 1)
+        for (x, y), (right, top) in pairwise(in_points(stairs))
+    ]
+    extent = axes.get_window_extent()
+    inside = Box(*(edge * per_pixel for edge in (extent.x0, extent.y0, extent.x1, extent.y1)))
+    for text, label, (x, y, distance) in zip(texts, labels, place(labels, obstacles, inside), strict=True):
+        text.set_position((x - label.x, y - label.y))
+        if distance < _LEADER_FROM and text.arrow_patch is not None:
             text.arrow_patch.set_visible(False)
-        taken.append(_box(x + best[0] / to_points, y + best[1] / to_points, size.width / 2 + 2, size.height / 2 + 1))
 
 
-def _box(x: float, y: float, half_width: float, half_height: float) -> "Bbox":
-    from matplotlib.transforms import Bbox
+def _groups(engines: Sequence[Engine], places: Sequence[tuple[float, float]], front: frozenset[int]) -> list[list[int]]:
+    """The engines that share a name tag: those of one kind whose points cover each other.
 
-    return Bbox.from_extents(x - half_width, y - half_height, x + half_width, y + half_height)
+    Those on the front come first, then from left to right.
+    """
+    groups: list[list[int]] = []
+    for index in sorted(range(len(engines)), key=lambda index: (index not in front, places[index], index)):
+        for group in groups:
+            first = group[0]
+            near = dist(places[first], places[index]) < _COVERED
+            if near and engines[first].is_exact is engines[index].is_exact and (first in front) is (index in front):
+                group.append(index)
+                break
+        else:
+            groups.append([index])
+    return groups
 
 
-def _overlap(one: "Bbox", other: "Bbox") -> float:
-    """The area that both cover."""
-    width = min(one.x1, other.x1) - max(one.x0, other.x0)
-    height = min(one.y1, other.y1) - max(one.y0, other.y0)
-    return max(0.0, width) * max(0.0, height)
+def _joined(names: Sequence[str]) -> str:
+    """The names in one text, three in a line."""
+    return ",\n".join(", ".join(names[begin : begin + 3]) for begin in range(0, len(names), 3))

@@ -1,13 +1,37 @@
 """A plan as a picture: each consumer is a bar of its partitions; those that migrate are hatched."""
 
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from cli.packing import plotting
-from domain.assignment import Migration
-from solver import Problem, Solution
+from cli.packing.plan_output import Plan
+from cli.watch import figures
+from domain.partitions import TopicPartition
 
 
-def plot_plan(problem: Problem, solution: Solution, migrations: tuple[Migration, ...], title: str, file: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """A partition in the picture."""
+
+    partition: TopicPartition
+    place: int
+    """Of its consumer, from the left."""
+    below: float
+    speed: float
+
+
+def _stacked(
+    place: int, partitions: Iterable[TopicPartition], speeds: Mapping[TopicPartition, float]
+) -> Iterator[_Bar]:
+    """The partitions of a consumer, the fastest at the bottom; equal ones in partition order."""
+    below = 0.0
+    for partition in sorted(partitions, key=lambda partition: (-speeds[partition], partition)):
+        yield _Bar(partition, place, below, speeds[partition])
+        below += speeds[partition]
+
+
+def plot_plan(plan: Plan, title: str, file: Path) -> None:
     """Draws the consumers side by side on the scale of the capacity.
 
     Raises:
@@ -16,42 +40,42 @@ def plot_plan(problem: Problem, solution: Solution, migrations: tuple[Migration,
     from matplotlib.patches import Patch
     from matplotlib.ticker import FuncFormatter
 
-    from cli.watch import figures
-
-    held = solution.assignment.by_consumer
-    migrating = {migration.partition for migration in migrations}
+    problem, assignment = plan.problem, plan.solution.assignment
+    held = assignment.by_consumer
+    migrating = {migration.partition for migration in plan.migrations}
     topics = sorted({partition.topic for partition in problem.speeds})
-    colour_of = {topic: plotting.TOPIC_COLOURS[place % len(plotting.TOPIC_COLOURS)] for place, topic in enumerate(topics)}
+    colour_of = {
+        topic: plotting.TOPIC_COLOURS[place % len(plotting.TOPIC_COLOURS)] for place, topic in enumerate(topics)
+    }
     width = min(40.0, max(7.0, 2 + 0.28 * len(held)))
     edge = 0.8 if len(held) <= 150 else 0.3
 
     figure = plotting.new_figure(width, 5.2)
     axes = figure.subplots()
-    for place, partitions in enumerate(held.values()):
-        below = 0.0
-        # The fastest at the bottom: equal ones in partition order.
-        for partition in sorted(partitions, key=lambda partition: (-problem.speeds[partition], partition)):
-            speed = problem.speeds[partition]
-            axes.bar(
-                place,
-                speed,
-                width=0.86,
-                bottom=below,
-                color=colour_of[partition.topic],
-                alpha=0.95 if partition in migrating else 0.55,
-                edgecolor=plotting.INK if partition in migrating else plotting.GROUND,
-                linewidth=edge,
-                hatch="////" if partition in migrating else None,
-            )
-            below += speed
+    bars = [
+        bar for place, partitions in enumerate(held.values()) for bar in _stacked(place, partitions, problem.speeds)
+    ]
+    for moves in (False, True):
+        chosen = [bar for bar in bars if (bar.partition in migrating) is moves]
+        axes.bar(
+            [bar.place for bar in chosen],
+            [bar.speed for bar in chosen],
+            width=0.86,
+            bottom=[bar.below for bar in chosen],
+            color=[colour_of[bar.partition.topic] for bar in chosen],
+            alpha=0.95 if moves else 0.55,
+            edgecolor=plotting.INK if moves else plotting.GROUND,
+            linewidth=edge,
+            hatch="////" if moves else None,
+        )
     axes.axhline(problem.capacity, color=plotting.OVERLOAD_COLOUR, linewidth=1.2)
     axes.annotate(
-        f"capacity {figures.speed(problem.capacity)}",
+        f"capacity\n{figures.speed(problem.capacity)}",
         (1, problem.capacity),
         xycoords=("axes fraction", "data"),
+        xytext=(5, 0),
         textcoords="offset points",
-        xytext=(0, 4),
-        ha="right",
+        va="center",
         color=plotting.OVERLOAD_COLOUR,
         fontsize=9,
     )
@@ -62,7 +86,7 @@ def plot_plan(problem: Problem, solution: Solution, migrations: tuple[Migration,
     every = max(1, len(held) // 60 + (len(held) % 60 > 0))
     axes.set_xticks(range(0, len(held), every), [str(consumer) for consumer in list(held)[::every]])
     axes.set_xlim(-0.8, max(len(held), 1) - 0.2)
-    axes.set_ylim(0, 1.12 * max([problem.capacity, *solution.assignment.loads(problem.speeds).values()]))
+    axes.set_ylim(0, 1.12 * max([problem.capacity, *assignment.loads(problem.speeds).values()]))
     axes.tick_params(colors=plotting.FAINT_INK, length=0)
     for side, spine in axes.spines.items():
         spine.set_visible(side == "bottom")

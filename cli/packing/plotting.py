@@ -43,6 +43,7 @@ def new_figure(width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
 
     rcParams["svg.hashsalt"] = "kcga"  # same figure, same file
+    rcParams["hatch.linewidth"] = 0.6
     figure = Figure(figsize=(width, height), facecolor=GROUND, layout="constrained")
     FigureCanvasAgg(figure)
     return figure

@@ -5,10 +5,12 @@ from cli.errors import UsageError
 HIGHEST_SPEED = 1e18
 """Of speeds and capacities, in bytes/s or whatever unit they are in."""
 LOWEST_CAPACITY = 1e-6
-HIGHEST_WEIGHT = 1e6
+HIGHEST_WEIGHT = 1e4
 """Of lambda, in consumers per unit of Rscore."""
 LONGEST_S = 86_400.0
 """A day, for one call of the solver."""
+HIGHEST_DELTA = 1e6
+"""Of a generated stream, in percent of the capacity."""
 HIGHEST_ID = 2**31 - 1
 """Of partitions and consumers: Kafka numbers them with 32 bits."""
 

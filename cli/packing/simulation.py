@@ -1,4 +1,4 @@
-"""Replays a stream through an engine, which evolves its own assignment; and what comes of it, by the paper's metrics."""
+"""Replays a stream through an engine, which evolves its own assignment, and what came of it by the paper's metrics."""
 
 import random
 import time
@@ -45,9 +45,7 @@ class Simulation:
     """Of one call of an exact engine."""
     seed: int = 0
 
-    def replay(
-        self, spec: EngineSpec, measurements: Iterable[Measurement]
-    ) -> Iterator[tuple[Answer, Assignment]]:
+    def replay(self, spec: EngineSpec, measurements: Iterable[Measurement]) -> Iterator[tuple[Answer, Assignment]]:
         """The engine's answer to each measurement, starting from nothing."""
         seeds = random.Random(self.seed)
         current = Assignment()

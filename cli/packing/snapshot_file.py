@@ -1,6 +1,6 @@
 """Reads what is to be solved: the write speeds of one moment, and who reads what now."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -107,7 +107,11 @@ def _json_assignment(source: TextLines) -> Assignment:
     text = source.text
     plan = _decoded(_Plan, "plan as kcga solve prints it", source.name, text)
     current: dict[TopicPartition, ConsumerId] = {}
-    for field, entries in (("assignment", plan.assignment), ("unknown", plan.unknown)):
+    placed: tuple[tuple[str, Sequence[_Placed | _Unmeasured]], ...] = (
+        ("assignment", plan.assignment),
+        ("unknown", plan.unknown),
+    )
+    for field, entries in placed:
         _require_sound(entries, source.name, text, field)
         for index, entry in enumerate(entries):
             if entry.key in current:

@@ -10,22 +10,23 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerReport
+from domain.messages import ConsumerReport, Order
 from domain.partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Stint:
-    """Who reads which partition; ordered by partition, then consumer, incarnation and sequence."""
+    """Who reads which partition; ordered by partition, then consumer, incarnation and command."""
 
     partition: TopicPartition
     consumer: ConsumerId
     incarnation: str
-    sequence: int
-    """Of the start command."""
+    start: Order
+    """The start command."""
 
     def __str__(self) -> str:
-        return f"consumer {self.consumer} (process {self.incarnation}, start command {self.sequence})"
+        command = f"command {self.start.epoch}.{self.start.sequence}"
+        return f"consumer {self.consumer} (process {self.incarnation}, {command})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,8 @@ class ConsumerState(StrEnum):
 class Read(PartitionRef):
     """Records of one partition that one cycle fetched and wrote: the proof of who read what, and when."""
 
-    stint: Count
-    """The sequence of the start command under which they were read."""
+    stint: Order
+    """The start command under which they were read."""
     first_offset: Count
     last_offset: Count
     records: Count

@@ -59,6 +59,7 @@ def test_a_delta_table_reads_as_it_was_written(spark_server: SparkConnectServer,
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 def test_a_broker_that_is_started_again_has_the_same_topics_and_leaves_no_process(
     tmp_path: Path, kafka_jars: Sequence[Path], java: Java
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_broker_that_is_started_again_has_the_same_topics_and_leaves_no_proces
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 def test_spark_leaves_no_process_and_no_file_outside_its_folder(
     tmp_path: Path, java: Java, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +135,8 @@ def test_a_server_can_be_stopped_while_another_thread_starts_it(
     assert is_over(broker)
 
 
+@pytest.mark.integration
+@pytest.mark.slow
 def test_a_port_that_another_program_was_faster_to_take_is_replaced(
     tmp_path: Path, kafka_jars: Sequence[Path], java: Java, monkeypatch: pytest.MonkeyPatch
 ) -> None:

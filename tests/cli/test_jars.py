@@ -2,7 +2,9 @@
 
 import hashlib
 import re
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,27 @@ def test_jars_that_are_not_to_be_had_say_what_to_do_and_leave_nothing(
         obtain(jar_set, environment, repository.fetch)
     assert "\n" not in str(raised.value)
     assert [file.name for file in Path(environment["KCGA_CACHE"]).rglob("*") if file.is_file()] == [".lock"]
+
+
+def test_of_several_at_once_only_one_fetches(jar_set: JarSet, environment: dict[str, str]) -> None:
+    repository = Repository()
+    together = threading.Barrier(4)
+
+    def obtain_together() -> tuple[Path, ...]:
+        together.wait()
+        return obtain(jar_set, environment, repository.fetch)
+
+    with ThreadPoolExecutor() as pool:
+        obtained = [future.result() for future in [pool.submit(obtain_together) for _ in range(together.parties)]]
+    assert len(set(obtained)) == 1
+    assert repository.asked == [list(jar_set.roots)]
+
+
+def test_what_a_killed_process_left_is_cleared_away(jar_set: JarSet, environment: dict[str, str]) -> None:
+    abandoned = Path(environment["KCGA_CACHE"], "jars", jar_set.name, "fetching-abcd")
+    abandoned.mkdir(parents=True)
+    obtain(jar_set, environment, Repository().fetch)
+    assert not abandoned.exists()
 
 
 def test_a_cache_that_cannot_be_written_says_so(jar_set: JarSet, tmp_path: Path) -> None:

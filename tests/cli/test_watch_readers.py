@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.watch.readers import Interval, MostReaders, ReadLog, Stint, most_readers
-from domain.messages import ConsumerReport, Read
+from domain.messages import ConsumerReport, Order, Read
 from tests.cli.watch_messages import BEGAN, cycle, partition, read, report
 
 
@@ -84,7 +84,7 @@ stints = st.builds(
     partition=st.sampled_from([partition("orders-0"), partition("orders-1")]),
     consumer=st.integers(1, 3),
     incarnation=st.sampled_from("ab"),
-    sequence=st.integers(1, 3),
+    start=st.builds(Order, st.just(1), st.integers(1, 3)),
 )
 
 

@@ -153,7 +153,7 @@ def test_the_table_ticks_what_passed_and_says_where_it_failed() -> None:
     assert "2 checks failed" in shown
     assert "✓  records in the lake     10  expected 10, as produced" in shown
     assert "✗  duplicates in the lake  3   expected 0" in shown
-    assert "readers at one time: orders-0 at 00:03: consumer 1 (process a, start command 1)," in shown
+    assert "readers at one time: orders-0 at 00:03: consumer 1 (process a, command 1.1)," in shown
     assert "every check passed" in table(summary())
 
 

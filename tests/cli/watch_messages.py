@@ -12,6 +12,7 @@ from domain.messages import (
     ControlRequest,
     Cycle,
     Decision,
+    Order,
     PartitionRef,
     PartitionSpeed,
     PlanFigures,
@@ -46,7 +47,7 @@ def read(name: str, first: float, last: float, stint: int = 1, records: int = 10
     return Read(
         topic=key.topic,
         partition=key.partition,
-        stint=stint,
+        stint=Order(1, stint),
         first_offset=0,
         last_offset=max(0, records - 1),
         records=records,

@@ -89,10 +89,9 @@ class Driver:
 
     def delete_before(self, partition: TopicPartition, offset: int) -> None:
         """Removes the partition's records before the offset, as retention does."""
-        (deleted,) = (
-            AdminClient(self._config).delete_records([Position(partition.topic, partition.partition, offset)]).values()
-        )
-        deleted.result(PATIENCE_S)
+        admin = AdminClient({**self._config})
+        position = Position(partition.topic, partition.partition, offset)
+        admin.delete_records([position])[position].result(PATIENCE_S)
 
     def wait_for(self, condition: Callable[[ConsumerReport], bool], *, seen: bool = True) -> ConsumerReport:
         """The first report that meets the condition, of those seen already (unless told otherwise) and to come."""

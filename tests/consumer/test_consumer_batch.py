@@ -40,14 +40,14 @@ def test_each_read_says_what_was_read_when_and_in_which_stint() -> None:
     assert first == Read(
         topic="a",
         partition=0,
-        stint=11,
+        stint=Order(1, 11),
         first_offset=4,
         last_offset=9,
         records=2,
         first_read_at=1.0,
         last_read_at=2.5,
     )
-    assert (second.key, second.stint, second.last_read_at) == (B, 12, 1.5)
+    assert (second.key, second.stint, second.last_read_at) == (B, Order(2, 12), 1.5)
 
 
 def test_a_batch_reads_nothing_of_a_partition_that_is_not_held() -> None:

@@ -1,5 +1,6 @@
 """A whole consumer on a real broker and a real lake; the test plays the controller's part."""
 
+import os
 import random
 import signal
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from cli.embedded.jars import DELTA, obtain
+from cli.embedded.java import Java
 from cli.embedded.spark import SparkConnectServer
 from consumer.runner import ConsumerError
 from consumer.verify import PartitionAccount, verify
@@ -71,7 +74,7 @@ def test_reports_are_in_order_and_account_for_every_record(
     assert sequences == sorted(set(sequences))
     reads = [read for report in driver.reports if report.cycle for read in report.cycle.reads]
     assert len(reads) > 1
-    assert {read.stint for read in reads} == {1}
+    assert {read.stint.sequence for read in reads} == {1}
     next_offset, read_until = 0, 0.0
     for read in reads:
         assert read.first_offset == next_offset
@@ -104,7 +107,7 @@ def test_a_partition_that_moves_is_read_on_without_a_gap_or_a_doubling(
     driver.wait_until_read(22_500)
     assert accounts(moves.topic) == {moves: whole(20_500), partitions[1]: whole(2_000)}
     reads = [
-        (read.first_read_at, read.last_read_at, report.consumer, read.stint)
+        (read.first_read_at, read.last_read_at, report.consumer, read.stint.sequence)
         for report in driver.reports
         for read in (report.cycle.reads if report.cycle else ())
         if read.key == moves
@@ -281,6 +284,50 @@ def test_without_its_partition_of_the_metadata_topic_a_consumer_gives_up(start_c
     error = start_consumer(99, give_up_after_s=0.1).end()
     assert isinstance(error, ConsumerError)
     assert "partition 99 of" in str(error)
+
+
+@pytest.mark.slow
+@pytest.mark.integration
+def test_a_spark_server_that_hangs_and_then_is_restarted_costs_no_record(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    partitions: list[TopicPartition],
+    lake_root: Path,
+    java: Java,
+    tmp_path: Path,
+) -> None:
+    def degraded(report: ConsumerReport) -> bool:
+        return report.state is ConsumerState.DEGRADED
+
+    produced = 0
+
+    def produce() -> None:
+        nonlocal produced
+        driver.produce(partitions[0], produced, 5_000)
+        produced += 5_000
+
+    with SparkConnectServer(tmp_path / "first", jars=obtain(DELTA), java=java) as server:
+        port, pid = int(server.remote.rpartition(":")[2]), server.child.pid
+        start_consumer(1, spark_remote=server.remote, write_limit_s=20.0)
+        driver.start(partitions[:1], driver.wait_for(ready))
+        produce()
+        driver.wait_for(lambda report: report.cycle is not None)
+
+        os.killpg(pid, signal.SIGSTOP)
+        produce()
+        driver.wait_for(degraded)
+        os.killpg(pid, signal.SIGCONT)
+        driver.wait_until_read(produced)
+        driver.wait_for(ready, seen=False)
+
+        produce()
+        driver.wait_for(lambda report: report.cycle is not None, seen=False)
+        os.killpg(pid, signal.SIGKILL)
+        driver.wait_for(degraded, seen=False)
+    with SparkConnectServer(tmp_path / "second", jars=obtain(DELTA), java=java, port=port) as server:
+        driver.wait_until_read(produced)
+        assert verify(server.remote, str(lake_root), [partitions[0].topic]) == {partitions[0]: whole(produced)}
+        driver.stop(partitions[:1], driver.reports[-1])
 
 
 @pytest.mark.slow

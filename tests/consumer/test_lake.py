@@ -117,7 +117,7 @@ def test_an_account_shows_what_is_doubled_and_what_is_missing(
 
 
 def test_a_server_that_is_not_there_is_named(lake_root: Path) -> None:
-    with pytest.raises(LakeError, match=r"sc://127\.0\.0\.1:1"):
+    with pytest.raises(LakeError, match=r"sc://127\.0\.0\.1:1: .*[Cc]onnection refused"):
         Lake("sc://127.0.0.1:1", str(lake_root), "group/1/a").connect()
 
 

@@ -1,10 +1,16 @@
-"""The loop around the state machine: what operators ask arrives, and what the machine wants done is done."""
+"""The controller's loop, between a link and a fleet that are small and real enough."""
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from controller.kafka import Beginning
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from controller.fleet import FleetError
+from controller.kafka import Beginning, DeposedError
 from controller.runner import run
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
@@ -19,80 +25,156 @@ from domain.messages import (
 )
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
-from tests.controller.exhaustive import solve_exhaustively
+from solver import Problem, Solution, solve
+from tests.controller.world import FakeConsumer
 
-SETTINGS = ControllerSettings(consumer_capacity=100.0)
-SPEEDS = WriteSpeedReport.of(WriteSpeeds(1.0, {TopicPartition("orders", 0): 170.0}))
-Message = ConsumerReport | ControlRequest | WriteSpeedReport
-
-
-@dataclass
-class NoConsumers:
-    created: list[ConsumerId] = field(default_factory=list)
-
-    def consumers(self) -> frozenset[ConsumerId]:
-        return frozenset(self.created)
-
-    def create(self, consumer: ConsumerId) -> None:
-        self.created.append(consumer)
-
-    def delete(self, consumer: ConsumerId) -> None:
-        self.created.remove(consumer)
+SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0, least_interval_s=0.1, engine="mbfp")
+PARTITIONS = {TopicPartition("orders", number): 20.0 for number in range(4)}
 
 
 @dataclass
-class Wire:
-    """Hands over one message at a time, and stops the runner once enough is seen."""
+class MemoryGroup:
+    """Link and fleet at once: consumers that live in memory and obey what they are sent."""
 
-    messages: list[Message]
-    enough: Callable[["Wire"], bool]
-    stop: threading.Event = field(default_factory=threading.Event)
+    refuse_creation: bool = False
+    refuse_sending: bool = False
+    deposed: bool = False
     paused: bool = False
+    asked: list[ControlAction] = field(default_factory=list)
+    """What operators ask, not heard yet."""
     claims: list[bool] = field(default_factory=list)
+    alive: dict[ConsumerId, FakeConsumer] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
+    refused: int = 0
 
     def begin(self) -> Beginning:
-        return Beginning(epoch=3, paused=self.paused)
-
-    def receive(self, timeout_s: float) -> list[Message]:
-        if self.enough(self):
-            self.stop.set()
-        self.stop.wait(timeout_s / 10)
-        return [self.messages.pop(0)] if self.messages else []
-
-    def send(self, messages: list[ConsumerCommand | Decision]) -> None:
-        self.decisions += [message for message in messages if isinstance(message, Decision)]
+        return Beginning(epoch=1, paused=self.paused)
 
     def claim(self, *, paused: bool) -> None:
         self.claims.append(paused)
 
+    def receive(self, timeout_s: float) -> list[ConsumerReport | ControlRequest | WriteSpeedReport]:
+        time.sleep(min(timeout_s, 0.01))
+        reports: list[ConsumerReport | ControlRequest | WriteSpeedReport] = [
+            WriteSpeedReport.of(WriteSpeeds(time.time(), PARTITIONS)),
+            *(ControlRequest(action=action, sent_at=time.time()) for action in self.asked),
+        ]
+        self.asked.clear()
+        for consumer in self.alive.values():
+            reports.append(consumer.report(time.time()))
+            consumer.ready = True
+        return reports
 
-def asked(action: ControlAction) -> ControlRequest:
-    return ControlRequest(action=action, sent_at=1.0)
+    def send(self, messages: list[ConsumerCommand | Decision]) -> None:
+        if self.deposed:
+            raise DeposedError("another controller has begun")
+        if self.refuse_sending and messages:
+            self.refused += 1
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        for message in messages:
+            if isinstance(message, Decision):
+                self.decisions.append(message)
+            elif (consumer := self.alive.get(message.consumer)) is not None:
+                consumer.apply(message)
+
+    def consumers(self) -> frozenset[ConsumerId]:
+        return frozenset(self.alive)
+
+    def create(self, consumer: ConsumerId) -> None:
+        if self.refuse_creation:
+            self.refused += 1
+            raise FleetError("no room")
+        self.alive[consumer] = FakeConsumer(consumer, f"process {consumer}")
+
+    def delete(self, consumer: ConsumerId) -> None:
+        self.alive.pop(consumer, None)
+
+    @property
+    def read(self) -> set[TopicPartition]:
+        return {partition for consumer in self.alive.values() for partition in consumer.held}
 
 
-def ran(wire: Wire) -> NoConsumers:
-    fleet = NoConsumers()
-    run(SETTINGS, wire, fleet, lambda problem, _: solve_exhaustively(problem), wire.stop, clock=lambda: 1.0)
-    return fleet
+@contextmanager
+def running(group: MemoryGroup, solver: Callable[[Problem, str], Solution] = solve) -> Iterator[None]:
+    stop = threading.Event()
+    controller = threading.Thread(target=run, args=(SETTINGS, group, group, solver, stop))
+    controller.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        controller.join()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.01)
+
+
+def test_partitions_are_read_and_the_decision_is_published() -> None:
+    group = MemoryGroup()
+    with running(group):
+        wait_until(lambda: group.read == set(PARTITIONS))
+    assert group.decisions[0].carried_out
+    assert group.alive, "consumers go on without the controller"
+
+
+def test_what_cannot_be_sent_is_sent_later() -> None:
+    group = MemoryGroup(refuse_sending=True)
+    with running(group):
+        wait_until(lambda: group.refused > 3)
+        group.refuse_sending = False
+        wait_until(lambda: group.read == set(PARTITIONS))
+
+
+def test_a_consumer_that_cannot_be_created_is_tried_again() -> None:
+    group = MemoryGroup(refuse_creation=True)
+    with running(group):
+        wait_until(lambda: group.refused > 0)
+        group.refuse_creation = False
+        wait_until(lambda: group.read == set(PARTITIONS))
+
+
+def test_a_solver_that_fails_does_not_end_the_controller() -> None:
+    group = MemoryGroup()
+    failed: list[bool] = []
+
+    def fails_once(problem: Problem, engine: str) -> Solution:
+        if not failed:
+            failed.append(True)
+            raise RuntimeError("out of memory")
+        return solve(problem, engine)
+
+    with running(group, fails_once):
+        wait_until(lambda: group.read == set(PARTITIONS))
+    assert failed
+
+
+def test_a_deposed_controller_ends() -> None:
+    group = MemoryGroup(deposed=True)
+    with pytest.raises(DeposedError):
+        run(SETTINGS, group, group, solve, threading.Event())
 
 
 def test_a_pause_and_a_resume_are_said_again_for_the_next_controller() -> None:
-    wire = Wire([asked(ControlAction.PAUSE), asked(ControlAction.RESUME)], lambda wire: len(wire.claims) == 2)
-    ran(wire)
-    assert wire.claims == [True, False]
+    group = MemoryGroup(asked=[ControlAction.PAUSE])
+    with running(group):
+        wait_until(lambda: group.claims == [True])
+        group.asked.append(ControlAction.RESUME)
+        wait_until(lambda: group.claims == [True, False])
 
 
-def test_what_an_operator_asks_is_decided_and_published() -> None:
-    wire = Wire([SPEEDS, asked(ControlAction.REPLAN)], lambda wire: bool(wire.decisions))
-    fleet = ran(wire)
-    (decision, *_) = wire.decisions
-    assert decision.epoch == 3
-    assert decision.grounds in (DecisionKind.MANUAL, DecisionKind.FORCED)
-    assert decision.saturated[0].partitions_needed == 3
-    assert fleet.created == [1]
+def test_an_operator_that_asks_for_a_plan_gets_a_decision() -> None:
+    group = MemoryGroup()
+    with running(group):
+        wait_until(lambda: group.read == set(PARTITIONS))
+        group.asked.append(ControlAction.REPLAN)
+        wait_until(lambda: group.decisions[-1].grounds is DecisionKind.MANUAL)
 
 
 def test_a_group_that_was_paused_before_still_gets_readers_for_what_nobody_reads() -> None:
-    wire = Wire([SPEEDS], lambda wire: bool(wire.decisions), paused=True)
-    assert ran(wire).created == [1]
+    group = MemoryGroup(paused=True)
+    with running(group):
+        wait_until(lambda: group.read == set(PARTITIONS))

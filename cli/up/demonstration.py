@@ -1,42 +1,27 @@
-"""`kcga up`: the whole system on this machine, under a load that rises and falls, with proof at the end.
-
-Starts a Kafka broker and Spark, the monitor, the controller (which starts the consumers) and producers; shows the
-group; then stops all of it and compares what was produced with what the lake holds.
-"""
+"""One run of the demonstration on services that are up: the components, the load, the picture and the proof."""
 
 import json
-import shutil
 import sys
-import tempfile
 import time
-import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
 
 from rich.console import Console
 
-from cli import logs
 from cli.components import command, consumer_command
-from cli.embedded.broker import Broker
 from cli.embedded.child import Child
-from cli.embedded.jars import DELTA, KAFKA, obtain
-from cli.embedded.java import find_java
 from cli.embedded.load_profile import DEMO_PERIOD_S, LoadProfile, demo_profile
-from cli.embedded.spark import SparkConnectServer
 from cli.errors import KcgaError
 from cli.interrupts import Interrupts
 from cli.settings import Settings, load
 from cli.topics import Cluster
+from cli.up.services import Services
+from cli.up.settings_file import CONSUMER_CAPACITY, settings_text
 from cli.watch.observer import Observer
 from cli.watch.summary import Summary, summarize
 from cli.watch.terminal import LiveView
 from controller.local_processes import LocalProcesses
 
-CONSUMER_CAPACITY = 400_000
-"""Bytes/s of a consumer in the demonstration: so small that one machine shows several."""
 DRAIN_WITHIN_S = 90.0
 LAG_SETTLES_S = 2.5
 """After the last record it takes the observer at most so long to know of it."""
@@ -46,107 +31,46 @@ STEADY = 0.02
 """A load that changes by a smaller share than this within two `PHASE_S` is called steady."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpOptions:
-    seconds: float | None = None
-    """How long the load lasts; until it is interrupted where there is none."""
-    bootstrap_servers: str | None = None
-    """Brokers of one's own, in place of the one that comes with kcga."""
-    kafka_port: int | None = None
-    """Of the broker that comes with kcga; a free one where there is none."""
-    keep: Path | None = None
-    """A folder for logs, lake and settings that is left in place; otherwise a temporary one is removed at the end."""
-    seed: int = 0
-    """Of the records that are produced."""
+class Demonstration:
+    """One run on services that are up.
 
-
-def up(options: UpOptions, console: Console, interrupts: Interrupts) -> Summary:
-    """Runs the demonstration and returns what it proved. Whatever ends it, nothing that it started is left.
-
-    Raises:
-        KcgaError: something could not be started, or ended by itself.
-        KeyboardInterrupt: it was interrupted while it started, or for the second time.
+    Args:
+        folder: takes settings, logs and the lake.
+        services: what it runs on.
+        console: shows the group.
+        interrupts: the first of them ends the load, and with it the run.
+        seconds: how long the load lasts; until it is interrupted where there is none.
+        seed: of the records that are produced.
     """
-    with ExitStack() as stack:
-        try:
-            folder = stack.enter_context(_run_folder(options.keep))
-            # Standard error is the picture's.
-            logs.configure("up", stack.enter_context((folder / "up.log").open("a", encoding="utf-8")))
-            services = _start_services(stack, folder, options, console)
-            return _Run(folder, services, options, console, interrupts).run()
-        except OSError as error:
-            raise KcgaError(f"kcga up cannot go on: {error}") from error
-
-
-@contextmanager
-def _run_folder(keep: Path | None) -> Iterator[Path]:
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-        if any(keep.iterdir()):
-            raise KcgaError(f"the folder {keep} is not empty: name one that is, or does not exist")
-        yield keep.resolve()
-        return
-    folder = Path(tempfile.mkdtemp(prefix="kcga-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Services:
-    bootstrap_servers: str
-    spark_remote: str
-    prefix: str
-    """Of the names of all topics and of the group: none where the brokers are kcga's own."""
-
-
-def _start_services(stack: ExitStack, folder: Path, options: UpOptions, console: Console) -> _Services:
-    """Starts what is not there yet, at the same time; it ends with the stack."""
-    prefix = ""
-    if options.bootstrap_servers is not None:
-        prefix = f"kcga-up-{uuid.uuid4().hex[:8]}."
-        stack.callback(Cluster(options.bootstrap_servers).delete, prefix)
-    java = find_java()
-    delta = obtain(DELTA)
-    spark = SparkConnectServer(folder / "spark", jars=delta, java=java)
-    starts: list[Callable[[], None]] = [spark.start]
-    stack.callback(spark.stop)
-    broker = None
-    if options.bootstrap_servers is None:
-        broker = Broker(folder / "kafka", jars=obtain(KAFKA), java=java, port=options.kafka_port)
-        starts.append(broker.start)
-        stack.callback(broker.stop)
-    with console.status("Starting Kafka and Spark ..."), ThreadPoolExecutor() as pool:
-        started = [pool.submit(start) for start in starts]
-        try:
-            for future in as_completed(started):
-                future.result()
-        except BaseException:
-            stack.close()  # so that what is still starting ends at once
-            raise
-    bootstrap_servers = options.bootstrap_servers or (broker.bootstrap_servers if broker else "")
-    return _Services(bootstrap_servers, spark.remote, prefix)
-
-
-class _Run:
-    """One run on services that are up."""
 
     def __init__(
-        self, folder: Path, services: _Services, options: UpOptions, console: Console, interrupts: Interrupts
+        self,
+        folder: Path,
+        services: Services,
+        console: Console,
+        interrupts: Interrupts,
+        *,
+        seconds: float | None,
+        seed: int,
     ) -> None:
         self._folder = folder
         self._services = services
-        self._options = options
         self._console = console
         self._interrupts = interrupts
+        self._seconds = seconds
+        self._seed = seed
         self._profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix)
         self._settings_file = folder / "settings.toml"
-        self._settings_file.write_text(_settings_text(services, self._profile, folder))
+        self._settings_file.write_text(settings_text(services, self._profile, folder))
         self._settings = load(self._settings_file)
         self._fleet_folder = self._settings.local.folder
 
     def run(self) -> Summary:
+        """From the first record to the proof.
+
+        Raises:
+            KcgaError: a component ended by itself, or what is needed for the proof cannot be had.
+        """
         _create_topics(self._settings, self._profile)
         with ExitStack() as stack:
             observer = stack.enter_context(
@@ -167,13 +91,11 @@ class _Run:
                 generator = group.enter_context(self._load_generator())
                 began = time.monotonic()
                 with self._view() as view, self._interrupts.ask_first() as stop:
-                    while not stop.wait(REFRESH_S):
-                        elapsed = time.monotonic() - began
-                        if self._options.seconds is not None and elapsed >= self._options.seconds:
-                            break
+                    elapsed = 0.0
+                    while not stop.wait(REFRESH_S) and (self._seconds is None or elapsed < self._seconds):
                         _require_running([*children, generator])
                         view.update(observer.snapshot(), self._phase(elapsed))
-                    elapsed = time.monotonic() - began
+                        elapsed = time.monotonic() - began
                     produced = _end_load(generator)
                     self._drain(observer, view, children)
             observer.catch_up(DRAIN_WITHIN_S)
@@ -184,7 +106,7 @@ class _Run:
         return Child(f"the {name}", arguments, self._folder / f"{name}.log")
 
     def _load_generator(self) -> Child:
-        arguments = ["--settings", str(self._settings_file), "--seed", str(self._options.seed)]
+        arguments = ["--settings", str(self._settings_file), "--seed", str(self._seed)]
         return Child(
             "the load generator",
             [sys.executable, "-m", "cli.embedded.load", *arguments, "--prefix", self._services.prefix],
@@ -239,42 +161,6 @@ class _Run:
             duplicates=sum(account.doubled for account in accounts),
             whole_story=whole_story,
         )
-
-
-def _settings_text(services: _Services, profile: LoadProfile, folder: Path) -> str:
-    """The settings of the demonstration, as a file that can be read and used again."""
-    topics = ", ".join(json.dumps(topic) for topic in profile.topics)
-    text = json.dumps  # of a plain string it is one of TOML's
-    return f"""\
-[kafka]
-bootstrap_servers = {text(services.bootstrap_servers)}
-group = {text(services.prefix + "kcga")}
-
-[topics]
-write_speed = {text(services.prefix + "monitor.writeSpeed")}
-metadata = {text(services.prefix + "consumer.metadata")}
-decisions = {text(services.prefix + "controller.decisions")}
-
-[monitor]
-topics = [{topics}]
-# A shorter window than the paper's 30 s: the story is over within two minutes.
-window_s = 15
-
-[controller]
-consumer_capacity = {CONSUMER_CAPACITY}
-interval_s = 10
-scale_down_window_s = 15
-max_consumers = 12
-ready_timeout_s = 60
-
-[consumer]
-spark_remote = {text(services.spark_remote)}
-lake_root = {text(str(folder / "lake"))}
-wait_time_secs = 3
-
-[local]
-folder = {text(str(folder / "consumers"))}
-"""
 
 
 def _create_topics(settings: Settings, profile: LoadProfile) -> None:

@@ -1,0 +1,79 @@
+"""The Pareto front, where names stand in its plot, and the files that plots become."""
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import paper
+from cli.packing.label_places import Box, Label, place
+from cli.packing.pareto_plot import Engine, plot_pareto
+from cli.packing.simulation import pareto_front
+
+points = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)).map(lambda point: (point[0] / 5, point[1] / 5)))
+
+
+@given(points)
+def test_the_front_is_what_nothing_else_is_better_than(points: list[tuple[float, float]]) -> None:
+    def is_dominated(point: tuple[float, float]) -> bool:
+        return any(other != point and other[0] <= point[0] and other[1] <= point[1] for other in points)
+
+    front = pareto_front(points)
+    assert sorted(front) == [index for index, point in enumerate(points) if not is_dominated(point)]
+    assert [points[index] for index in front] == sorted(points[index] for index in front)
+
+
+@given(st.lists(st.tuples(st.floats(50, 550), st.floats(50, 350)), max_size=17))
+def test_names_hide_neither_points_nor_each_other_where_there_is_room(points: list[tuple[float, float]]) -> None:
+    labels = [Label(x, y, 30, 10) for x, y in points]
+    obstacles = [Box.around(x, y, 6, 6) for x, y in points]
+    inside = Box(0, 0, 600, 400)
+    boxes = [Box.around(x, y, 30, 10) for x, y, _ in place(labels, obstacles, inside)]
+    assert all(one.overlap(other) < 1e-6 for one, other in combinations(boxes, 2))
+    assert all(box.overlap(obstacle) < 1e-6 for box in boxes for obstacle in obstacles)
+    assert all(box.overlap(inside) == pytest.approx(box.area) for box in boxes)
+
+
+def test_where_there_is_no_room_every_name_still_has_a_place() -> None:
+    labels = [Label(5, 5, 30, 10)] * 50
+    assert len(place(labels, [], Box(0, 0, 10, 10))) == 50
+
+
+@pytest.mark.parametrize(
+    "engines",
+    [
+        [],
+        [Engine("mbfp", 0, 0, is_exact=False)],
+        [Engine(f"exact@{weight}", 0, 0, is_exact=True) for weight in range(9)],
+        [Engine("mbfp", 0.001, 20, is_exact=False), Engine("exact@1", 0, 3, is_exact=True)],
+    ],
+)
+def test_any_engines_can_be_drawn_and_the_same_ones_become_the_same_file(engines: list[Engine], tmp_path: Path) -> None:
+    files = tmp_path / "one.svg", tmp_path / "other.svg"
+    for file in files:
+        plot_pareto(engines, "title", file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].read_text().rstrip().endswith("</svg>")
+
+
+def test_the_papers_experiment_writes_a_page_its_figures_and_its_plots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded = tmp_path / "paper.csv"
+    recorded.write_text("delta,algorithm,cbs,e_rscore\n5,mbfp,0.123456,98.765\n")
+    folder = tmp_path / "results"
+    sizes = ["--partitions", "12", "--iterations", "3", "--deltas", "25", "5", "--lambdas", "0.5"]
+    monkeypatch.setattr("sys.argv", ["paper", *sizes, "--folder", str(folder), "--paper", str(recorded)])
+    paper.main()
+    assert "are written" in capsys.readouterr().out
+    assert {file.name for file in folder.iterdir()} == {"paper.md", "paper.csv", "paper.svg"}
+    page = (folder / "paper.md").read_text()
+    assert "| engine | delta 5 | delta 25 |" in page
+    assert "(12.35)" in page
+    assert "(98.77)" in page
+    assert "`python -m bench.paper --partitions 12" in page
+    lines = (folder / "paper.csv").read_text().splitlines()
+    assert len(lines) == 1 + 2 * 13
+    assert lines[0].startswith("delta,algorithm,cbs,")
