@@ -10,134 +10,153 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from domain.assignment import Assignment
-from solver.deadline import Deadline
 from solver.bounds import fewest_bins
-from solver.evaluation import evaluate
-from solver.instance import Instance, Packing
-from solver.kept import kept_sets
+from solver.deadline import Deadline
+from solver.instance import Instance
+from solver.kept import KeptSet
 from solver.knapsack import Grid
 from solver.master import Master, Relaxed, Restriction
-from solver.outcome import Outcome
+from solver.record import Record
 
-MOST_KEPT_SETS = 60_000
-WIDTH = 0.05
-MIPS = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024}
+NAME = "arc-flow"
+FINE, MEDIUM = 16_384, 4_096
+"""Units to a capacity: the finer, the fewer paths are missed by rounding, and the longer a search for paths takes."""
+_WIDTH = 0.05
+"""In consumers: columns with a reduced cost up to this are what an integral solution is made of."""
+_INTEGERS = 0.6
+"""Of the time that is left, for HiGHS to look for an integral solution."""
 _FRACTIONAL = 1e-6
+_MOST_PATHS = 20_000
+_RELAXING = 0.7
+"""Of the time that is left, for the first relaxation."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Node:
     bound: float
     age: int
-    restriction: Restriction = field(default_factory=Restriction, compare=False)
+    restriction: Restriction = field(compare=False)
 
 
-class Search:
-    """The best assignment so far, and what is still open."""
-
-    def __init__(self, instance: Instance, deadline: Deadline, incumbent: Assignment, tolerance: float) -> None:
-        self.instance = instance
-        self.deadline = deadline
-        self.best = incumbent
-        self.objective = evaluate(instance.problem, incumbent).objective
-        self.improved = False
-        self.tolerance = tolerance
-        self.nodes = 0
-        self.log: list[str] = []
-
-    @property
-    def cutoff(self) -> float:
-        """A node whose bound is not below this one holds nothing worth finding."""
-        return self.objective * (1 - self.tolerance)
-
-    def offer(self, packing: Packing | None) -> None:
-        if packing is None:
-            return
-        assignment = self.instance.assignment(packing)
-        figures = evaluate(self.instance.problem, assignment)
-        if figures.is_feasible and figures.objective < self.objective:
-            self.best, self.objective, self.improved = assignment, figures.objective, True
-
-
-def solve(
+def search(
     instance: Instance,
+    kept: list[KeptSet],
+    record: Record,
     deadline: Deadline,
-    incumbent: Assignment,
-    tolerance: float,
-    units: int = 16384,
-) -> Outcome:
-    """Branch and price from `incumbent` on, until the gap is within `tolerance` or time is up.
+    units: int,
+    *,
+    most_nodes: int = 1_000_000,
+    dive: bool = False,
+) -> None:
+    """Branches and prices from the record's best plan on, until it is proven or time is up.
 
-    Raises:
-        TooManyError: the consumers have too many partitions for this model.
+    Args:
+        instance: what is to be solved; must be regular.
+        kept: the kept sets that there are. Leave some out, and the bound is only one of plans without them.
+        record: where to put plans and bounds.
+        deadline: when to stop.
+        units: to a capacity, in the search for paths.
+        most_nodes: how many parts of the search space to look at.
+        dive: whether to go straight for a good plan first, as when the kept sets are too many for a proof.
     """
-    import time
-    t0=time.perf_counter()
-    search = Search(instance, deadline, incumbent, tolerance)
     problem = instance.problem
-    kept = kept_sets(instance, MOST_KEPT_SETS)
+    root = Restriction(
+        fewest=max(min(problem.min_consumers, len(problem.speeds)), fewest_bins(instance)),
+        most=len(problem.speeds) if problem.max_consumers is None else problem.max_consumers,
+    )
+    if deadline.passed or root.fewest > root.most:
+        return
     master = Master(instance, kept, Grid.of(instance.sizes, units))
-    master.add_best_sets(instance.sizes)
-    search.log.append(f'build {time.perf_counter()-t0:.2f} K {len(kept)} levels {len(master.levels)}')
-    most = 10**9 if problem.max_consumers is None else problem.max_consumers
-    open_nodes = [_Node(-math.inf, 0, Restriction(fewest=max(min(problem.min_consumers, len(problem.speeds)), fewest_bins(instance)), most=most))]
-    age = 0
-    lost = math.inf  # the lowest bound of a part that is left unfinished though nothing is left to branch on
-    bound = -math.inf
-    while open_nodes and not deadline.passed:
-        node = open_nodes[0]
-        bound = min(node.bound, lost)
-        if node.bound >= search.cutoff:
+    if not deadline.passed:
+        master.add_best_sets(instance.sizes)
+    nodes = [_Node(-math.inf, 0, root)]
+    age = visited = 0
+    # Parts that had to be left though they may hold something better: nothing is left there to branch on.
+    left = math.inf
+    while nodes and not deadline.passed and visited < most_nodes:
+        record.raise_bound(min(nodes[0].bound, left))
+        if nodes[0].bound >= record.cutoff:
             break
+        node = nodes[0]
         master.restrict(node.restriction)
-        relaxed = master.solve(deadline, search.cutoff)
-        if relaxed is None or not (relaxed.complete or relaxed.bound > search.cutoff):
-            if relaxed is not None and search.nodes == 0:
-                bound = max(bound, relaxed.bound)
-            break
-        heapq.heappop(open_nodes)
-        search.nodes += 1
-        node_bound = max(node.bound, relaxed.bound)
-        search.log.append(f'n{search.nodes} {time.perf_counter()-t0:.2f} obj {relaxed.objective:.5f} b {node_bound:.5f} bins {relaxed.bins:.3f} paths {len(master.paths)} miss {relaxed.missing:.2f}')
-        if node_bound >= search.cutoff:
+        ceiling = min(record.cutoff, len(instance.sizes) * (1 + problem.migration_weight))
+        # A relaxation that does not come to an end in time is still good for a plan: the first one leaves time for it.
+        relaxed = master.solve(deadline if visited else deadline.within(_RELAXING * deadline.remaining), ceiling)
+        if relaxed is None:
+            return
+        bound = max(node.bound, relaxed.bound)
+        finished = relaxed.complete or bound >= record.cutoff
+        if not finished and len(nodes) == 1:
+            record.raise_bound(min(bound, left))
+        if dive and bound < record.cutoff and not relaxed.is_integral:
+            dived = master.dive(relaxed, deadline.within(_RELAXING * deadline.remaining), ceiling)
+            if dived is not None:
+                _complete(master, dived, 0.0, record, deadline)
+        if not finished:
+            _complete(master, relaxed, _WIDTH, record, deadline)
+            return
+        heapq.heappop(nodes)
+        visited += 1
+        if bound >= record.cutoff:
             continue
         if relaxed.is_integral:
-            search.offer(master.rounded(relaxed))
-            if node_bound >= search.cutoff: continue
+            record.offer(instance.assignment(master.rounded(relaxed)), NAME)
         children = _children(master, relaxed, node.restriction)
-        if (search.nodes in MIPS) and (search.nodes > 1 or len(children)==0 or children[0].most==node.restriction.most):
-            search.offer(master.best_packing(relaxed, WIDTH, deadline))
-            search.log.append(f'  mip {time.perf_counter()-t0:.2f} {search.objective:.5f}')
-        if node_bound >= search.cutoff:
+        if not _splits_consumers(children, node.restriction) and _is_power_of_two(visited) and bound < record.cutoff:
+            _complete(master, relaxed, _WIDTH, record, deadline)
+        if bound >= record.cutoff:
             continue
         if not children:
-            lost = min(lost, node_bound)
-            search.log.append('lost')
+            left = min(left, _exhausted(master, relaxed, bound, record, deadline))
         for child in children:
             age += 1
-            heapq.heappush(open_nodes, _Node(node_bound, age, child))
-    if open_nodes: bound = max(bound, min(open_nodes[0].bound, lost))
-    else: bound = min(lost, search.objective)
-    bound=min(bound,search.objective) if not math.isinf(bound) else bound
-    return Outcome(search.best if search.improved else None, bound, search.log)
+            heapq.heappush(nodes, _Node(bound, age, child))
+    lowest = nodes[0].bound if nodes else math.inf
+    record.raise_bound(min(lowest, left, record.objective))
+
+
+def _complete(master: Master, relaxed: Relaxed, width: float, record: Record, deadline: Deadline) -> float:
+    """Offers the best plan of the columns up to `width`, and says what none of them is better than."""
+    # HiGHS looks at the clock now and then only, and what it finds must come back in time.
+    budget = deadline.within(_INTEGERS * deadline.remaining)
+    packing, objective = master.best_packing(relaxed, width, budget, record.tolerance / 10)
+    if packing is not None:
+        record.offer(master.instance.assignment(packing), NAME)
+    return objective
+
+
+def _exhausted(master: Master, relaxed: Relaxed, bound: float, record: Record, deadline: Deadline) -> float:
+    """Looks at every column that a plan better than the record's could be made of where there is nothing to branch on.
+
+    Returns:
+        What no plan in this part is better than.
+    """
+    _complete(master, relaxed, _WIDTH, record, deadline)
+    if bound >= record.cutoff or deadline.passed:
+        return bound
+    width = record.objective - bound
+    if not master.add_paths_within(relaxed, width, _MOST_PATHS, deadline):
+        return bound
+    return max(bound, min(bound + width, _complete(master, relaxed, width, record, deadline)))
 
 
 def _children(master: Master, relaxed: Relaxed, of: Restriction) -> list[Restriction]:
-    """Two parts that together hold every solution of `of`, and none of which holds `relaxed`; none if it is integral."""
-    whole = round(relaxed.bins)
-    if abs(relaxed.bins - whole) > _FRACTIONAL:
-        return [
-            replace(of, most=math.floor(relaxed.bins)),
-            replace(of, fewest=math.ceil(relaxed.bins)),
-        ]
-    shares = master.home_shares(relaxed)
+    """Two parts that hold every solution of `of` and exclude `relaxed`; none where there is nothing to branch on."""
+    if abs(relaxed.bins - round(relaxed.bins)) > _FRACTIONAL:
+        return [replace(of, most=math.floor(relaxed.bins)), replace(of, fewest=math.ceil(relaxed.bins))]
     optional = np.array(sorted(master.optional), dtype=np.int64)
-    if not len(optional):
+    shares = master.home_shares(relaxed)[optional]
+    undecided = (shares > _FRACTIONAL) & (shares < 1 - _FRACTIONAL)
+    if not undecided.any():
         return []
-    distance = np.abs(shares[optional] - 0.5)
     # The item that is nearest to a half; ties by size, the largest first.
-    item = int(optional[int(np.argmin(np.round(distance, 6)))])
-    if min(shares[item], 1 - shares[item]) <= _FRACTIONAL:
-        return []
+    item = int(optional[int(np.argmin(np.where(undecided, np.round(np.abs(shares - 0.5), 6), 1.0)))])
     return [replace(of, staying=of.staying | {item}), replace(of, leaving=of.leaving | {item})]
+
+
+def _splits_consumers(children: list[Restriction], of: Restriction) -> bool:
+    return bool(children) and children[0].most != of.most
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0

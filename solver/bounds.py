@@ -12,12 +12,12 @@ def fewest_bins(instance: Instance) -> int:
 
     Where consumers have different capacities, the bound is that of consumers that are all as large as the largest.
     """
-    problem = instance.problem
     largest = max([1.0, *(bin_.capacity for bin_ in instance.bins)])
     sizes = instance.sizes / largest
     saturated = int((sizes > 1).sum())
-    rest = saturated + _l2(sizes[sizes <= 1])
-    return max(rest, 1 if problem.speeds else 0)
+    shared = _l2(sizes[sizes <= 1])
+    # Partitions that nobody writes to need a consumer as well, and none that is saturated.
+    return saturated + max(shared, 1 if instance.idle else 0)
 
 
 def _l2(sizes: Floats) -> int:
@@ -40,23 +40,34 @@ def _l2(sizes: Floats) -> int:
     return large + max(0, int(needed.max(initial=0.0)))
 
 
-def eviction_bound(instance: Instance) -> float:
-    """The least migration penalty that overloaded consumers force, whatever the others do, by their excess alone."""
-    forced = 0.0
+def pooled_bound(instance: Instance) -> float:
+    """A bound that lets everything that moves go anywhere where there is room in total.
+
+    With `m` consumers, the penalty is at least that of what overloaded consumers cannot keep, and of all that is on
+    those that are closed: at least the ones with the least to lose.
+    """
+    problem = instance.problem
+    forced, whole = [], []
     for bin_ in instance.bins:
-        sizes = instance.sizes[list(bin_.own)]
-        load = float(sizes.sum())
-        if load <= bin_.capacity * (1 + FIT_TOLERANCE):
-            continue
-        too_fast = sizes[sizes > bin_.capacity]
-        if len(too_fast):  # all leave but one of them, or all of them do
-            forced += min(load - float(too_fast.max()), float(too_fast.sum()))
-        else:
-            forced += max(float(sizes.min()), load - bin_.capacity)
-    return instance.weight * forced
+        if bin_.own or bin_.required:
+            load = float(instance.sizes[list(bin_.own)].sum())
+            least = _least_eviction(instance.sizes[list(bin_.own)], bin_.capacity)
+            forced.append(least)
+            if not bin_.required:
+                whole.append(load - least)
+    more = np.concatenate([[0.0], np.cumsum(np.sort(whole))])  # by number of consumers that are closed
+    least = max(fewest_bins(instance), min(problem.min_consumers, len(problem.speeds)))
+    closed = np.arange(len(more))
+    consumers = np.maximum(len(forced) - closed, least)
+    return float((consumers + instance.weight * (math.fsum(forced) + more)).min())
 
 
-def simple_bound(instance: Instance) -> float:
-    """The fewest consumers, and what the overloaded ones cannot keep."""
-    least = max(fewest_bins(instance), min(instance.problem.min_consumers, len(instance.problem.speeds)))
-    return math.fsum((least, eviction_bound(instance)))
+def _least_eviction(sizes: Floats, capacity: float) -> float:
+    """The least that a consumer with these partitions has to lose, or less."""
+    load = float(sizes.sum())
+    if load <= capacity * (1 + FIT_TOLERANCE):
+        return 0.0
+    too_fast = sizes[sizes > capacity]
+    if len(too_fast):  # all leave but one of them, or all of them do
+        return min(load - float(too_fast.max()), float(too_fast.sum()))
+    return max(float(sizes.min()), load - capacity)

@@ -73,7 +73,9 @@ def evaluate(problem: Problem, assignment: Assignment) -> Evaluation:
     if len(held) < min(problem.min_consumers, len(problem.speeds)):
         violations.append(f"{len(held)} consumers have partitions, fewer than {problem.min_consumers}")
 
-    moved = (migration for migration in problem.current.migrations_to(assignment) if migration.partition in problem.speeds)
+    moved = (
+        migration for migration in problem.current.migrations_to(assignment) if migration.partition in problem.speeds
+    )
     score = rscore(moved, problem.speeds, problem.capacity)
     return Evaluation(
         consumers=len(held),

@@ -6,6 +6,7 @@ so they are added to the assignment at the end.
 """
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -116,6 +117,16 @@ class Instance:
             packing_capacity=problem.packing_capacity_of(-1) / problem.capacity,
         )
 
+    @property
+    def is_regular(self) -> bool:
+        """Whether an empty consumer is the widest room there is, or all rooms are filled to their capacity.
+
+        The arc-flow model and its bounds need it: they do not know which consumer a set of partitions is for.
+        """
+        if all(bin_.capacity <= 1 for bin_ in self.bins):
+            return True
+        return self.packing_capacity == 1 and (not len(self.sizes) or float(self.sizes[0]) <= 1)
+
     def room_beside(self, bin_: Bin, kept: Iterable[int]) -> float | None:
         """What `bin_` may be given while it keeps `kept`, in capacities; None where it cannot keep them at all."""
         items = tuple(kept)
@@ -135,19 +146,17 @@ class Instance:
         """
         placed: dict[int, ConsumerId] = {}
         rooms: list[tuple[float, ConsumerId]] = []
-        loads: dict[ConsumerId, float] = {}
-        closed: set[ConsumerId] = set()
+        used: set[ConsumerId] = set()
         for number in sorted(packing.kept):
             bin_ = self.bins[number]
             kept = packing.kept[number]
             for item in kept:
                 placed[item] = bin_.consumer
-            loads[bin_.consumer] = float(self.sizes[list(kept)].sum())
             room = self.room_beside(bin_, kept)
-            if kept and room:
-                insort(rooms, (room, bin_.consumer))
-            elif kept and loads[bin_.consumer] > bin_.capacity:
-                closed.add(bin_.consumer)
+            if kept:
+                used.add(bin_.consumer)
+                if room:
+                    insort(rooms, (room, bin_.consumer))
         groups = []
         for group in packing.moved:
             new = tuple(item for item in group if item not in placed)
@@ -164,70 +173,73 @@ class Instance:
                 continue
             _, consumer = rooms.pop(index)
             placed.update(dict.fromkeys(group, consumer))
-            loads[consumer] += size_of[group]
-        for group, consumer in zip(empty, self._consumers_for(empty, size_of, loads.keys()), strict=True):
-            placed.update(dict.fromkeys(group, consumer))
-            loads[consumer] = size_of[group]
-            if size_of[group] > self.problem.capacity_of(consumer) / self.problem.capacity:
-                closed.add(consumer)
+        names = self.free_consumers(used)
+        for group in empty:
+            placed.update(dict.fromkeys(group, names.take(group, size_of[group])))
+        return self.complete(placed)
+
+    def free_consumers(self, used: Iterable[ConsumerId]) -> "FreeConsumers":
+        """The consumers that are not in use, to be handed out."""
+        return FreeConsumers(self, used)
+
+    def complete(self, placed: Mapping[int, ConsumerId]) -> Assignment:
+        """The assignment of these items, with idle partitions added."""
+        placed = self._spread(placed)
+        loads: dict[ConsumerId, float] = {}
+        for item, consumer in placed.items():
+            loads[consumer] = loads.get(consumer, 0.0) + float(self.sizes[item])
         consumers = {self.partitions[item]: consumer for item, consumer in placed.items()}
-        self._place_idle(consumers, loads, closed)
+        self._place_idle(consumers, loads)
         return Assignment(consumers)
 
-    def _consumers_for(
-        self, groups: Sequence[tuple[int, ...]], size_of: Mapping[tuple[int, ...], float], used: Iterable[ConsumerId]
-    ) -> list[ConsumerId]:
-        """A consumer that is not in use for each group: where most of it is now if it may be, else the lowest number."""
-        problem = self.problem
-        taken = set(used)
-        chosen: list[ConsumerId] = []
-        next_free = problem.first_consumer
-        special = sorted(
-            (problem.capacity_of(b.consumer) / problem.capacity, b.consumer) for b in self.bins if b.capacity > 1
-        )
-        for group in groups:
-            size = size_of[group]
-            at_home: dict[ConsumerId, float] = {}
-            for item in group:
-                if self.home[item] >= 0:
-                    consumer = self.bins[self.home[item]].consumer
-                    at_home[consumer] = at_home.get(consumer, 0.0) + float(self.sizes[item])
-            candidates = [c for c in at_home if c not in taken and self._may_hold(c, size, len(group))]
-            if candidates:
-                consumer = min(candidates, key=lambda c: (-at_home[c], c))
-            else:
-                wanted = [c for capacity, c in special if c not in taken and self._may_hold(c, size, len(group))]
-                if size > self.packing_capacity + FIT_TOLERANCE and wanted and (len(group) > 1 or size <= 1):
-                    consumer = wanted[0]
-                else:
-                    while next_free in taken or problem.capacity_of(next_free) != problem.capacity:
-                        next_free += 1
-                    consumer = next_free
-            taken.add(consumer)
-            chosen.append(consumer)
-        return chosen
+    def _spread(self, placed: Mapping[int, ConsumerId]) -> Mapping[int, ConsumerId]:
+        """Gives partitions a consumer of their own until there can be as many consumers as there must be.
 
-    def _may_hold(self, consumer: ConsumerId, size: float, count: int) -> bool:
-        problem = self.problem
-        if count == 1:
-            return size > 1 or size <= problem.capacity_of(consumer) / problem.capacity + FIT_TOLERANCE
-        return size <= problem.packing_capacity_of(consumer) / problem.capacity + FIT_TOLERANCE
+        Idle ones are added later, where they are needed. The first to go are those that move anyway, then the smallest;
+        of equals the last.
+        """
+        wanted = min(self.problem.min_consumers, len(self.problem.speeds))
+        missing = wanted - len(self.idle) - len(set(placed.values()))
+        if missing <= 0:
+            return placed
+        result = dict(placed)
+        together = Counter(placed.values())
+        names = self.free_consumers(together)
+        fixed = {item for bin_ in self.bins for item in bin_.required}
 
-    def _place_idle(
-        self, consumers: dict[TopicPartition, ConsumerId], loads: dict[ConsumerId, float], closed: set[ConsumerId]
-    ) -> None:
+        def cost(item: int) -> tuple[float, int]:
+            at_home = self.home[item] >= 0 and self.bins[self.home[item]].consumer == placed[item]
+            return (float(self.sizes[item]) if at_home else 0.0, -item)
+
+        for item in sorted(placed.keys() - fixed, key=cost):
+            if missing and together[placed[item]] > 1:
+                together[placed[item]] -= 1
+                result[item] = names.take((item,), float(self.sizes[item]))
+                missing -= 1
+        return result
+
+    def _place_idle(self, consumers: dict[TopicPartition, ConsumerId], loads: dict[ConsumerId, float]) -> None:
         """Leaves idle partitions where they are if that consumer is in use, else adds them to the least loaded one."""
         if not self.idle:
             return
         problem = self.problem
+        unit = problem.capacity
+        closed = {c for c, load in loads.items() if load > problem.capacity_of(c) / unit + FIT_TOLERANCE}
         open_ = [
             (load, consumer)
             for consumer, load in loads.items()
-            if consumer not in closed
-            and load <= problem.packing_capacity_of(consumer) / problem.capacity + FIT_TOLERANCE
+            if load <= problem.packing_capacity_of(consumer) / problem.capacity + FIT_TOLERANCE
         ]
         refuge = min(open_)[1] if open_ else None
-        for partition in self.idle:
+        missing = min(problem.min_consumers, len(problem.speeds)) - len(loads)
+        for partition in self.idle[: max(0, missing)]:
+            current = problem.current.get(partition)
+            consumer = current if current is not None and current not in loads else problem.first_consumer
+            while consumer in loads:
+                consumer += 1
+            consumers[partition] = consumer
+            loads[consumer] = 0.0
+        for partition in self.idle[max(0, missing) :]:
             current = problem.current.get(partition)
             if current is not None and current in loads and current not in closed:
                 consumers[partition] = current
@@ -240,3 +252,47 @@ class Instance:
                         refuge += 1
                 loads[refuge] = 0.0
             consumers[partition] = refuge
+
+
+class FreeConsumers:
+    """Hands out consumers that are not in use: where most of a set of items is now, else the lowest number."""
+
+    def __init__(self, instance: Instance, used: Iterable[ConsumerId]) -> None:
+        self._instance = instance
+        self._taken = set(used)
+        self._next = instance.problem.first_consumer
+        self._larger = sorted((bin_.capacity, bin_.consumer) for bin_ in instance.bins if bin_.capacity > 1)
+
+    def take(self, group: tuple[int, ...], size: float) -> ConsumerId:
+        """A consumer that may hold `group`, of that size in capacities, and that nobody else is given.
+
+        Of those where a part of it is now, the one with the largest part, then the lowest; else the smallest of the
+        larger consumers if only they have room for it; else the lowest number that is free.
+        """
+        instance, problem = self._instance, self._instance.problem
+        at_home: dict[ConsumerId, float] = {}
+        for item in group:
+            if instance.home[item] >= 0:
+                consumer = instance.bins[instance.home[item]].consumer
+                at_home[consumer] = at_home.get(consumer, 0.0) + float(instance.sizes[item])
+        homes = [c for c in at_home if c not in self._taken and self._may_hold(c, size, len(group))]
+        limit = 1.0 if len(group) == 1 else instance.packing_capacity
+        larger = [c for _, c in self._larger if c not in self._taken and self._has_room(c, size, len(group))]
+        if homes:
+            chosen = min(homes, key=lambda c: (-at_home[c], c))
+        elif size > limit + FIT_TOLERANCE and larger:
+            chosen = larger[0]
+        else:
+            while self._next in self._taken or problem.capacity_of(self._next) != problem.capacity:
+                self._next += 1
+            chosen = self._next
+        self._taken.add(chosen)
+        return chosen
+
+    def _has_room(self, consumer: ConsumerId, size: float, count: int) -> bool:
+        problem = self._instance.problem
+        limit = problem.capacity_of(consumer) if count == 1 else problem.packing_capacity_of(consumer)
+        return size <= limit / problem.capacity + FIT_TOLERANCE
+
+    def _may_hold(self, consumer: ConsumerId, size: float, count: int) -> bool:
+        return self._has_room(consumer, size, count) or (count == 1 and size > 1)

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-from solver.instance import FIT_TOLERANCE, Instance
+import numpy as np
+
+from solver.instance import FIT_TOLERANCE, Floats, Instance
+from solver.knapsack import best_sets, best_values
 
 
 class TooManyError(ValueError):
@@ -52,3 +55,85 @@ def kept_sets(instance: Instance, at_most: int) -> list[KeptSet]:
                 at_home = sum(float(sizes[item]) for item in kept if instance.home[item] == number)
                 found.append(KeptSet(number, kept, instance.weight * at_home, room))
     return found
+
+
+def most_kept(instance: Instance, units: int) -> list[KeptSet]:
+    """For each bin the set that leaves least behind, or nearly so (a subset sum on a grid of `units`)."""
+    free_items, free_rooms = np.zeros(len(instance.sizes)), np.zeros(1)
+    pricing = KeptPricing(instance, units)
+    found = [pricing.best(number, free_items, free_rooms) for number in range(len(instance.bins))]
+    return [kept for kept in found if kept is not None]
+
+
+class KeptPricing:
+    """What bins should keep at given prices, where the sets are too many to list: a knapsack for each bin."""
+
+    def __init__(self, instance: Instance, units: int) -> None:
+        self._instance = instance
+        self.units = units
+        self._up = np.ceil((instance.sizes - FIT_TOLERANCE / 10) * units).astype(np.int64)
+        self._down = np.floor((instance.sizes + FIT_TOLERANCE / 10) * units).astype(np.int64)
+
+    def best(self, number: int, prices: Floats, room_prices: Floats) -> KeptSet | None:
+        """The kept set of a bin that is worth most; None where the bin cannot keep what it must.
+
+        Args:
+            number: of the bin.
+            prices: what it is worth to cover each item, its migration aside.
+            room_prices: what a room of so many units is worth, not descending; larger rooms are worth the last.
+        """
+        instance = self._instance
+        bin_ = instance.bins[number]
+        own = np.array(bin_.own, dtype=np.int64)
+        values = prices[own] + instance.weight * instance.sizes[own]
+        limit = bin_.packing_capacity if bin_.receives_required else bin_.capacity
+        load = float(instance.sizes[list(bin_.required)].sum())
+        best: tuple[float, tuple[int, ...]] | None = None
+        widest = int((limit - load + FIT_TOLERANCE / 10) * self.units)
+        if widest >= 0:
+            sets = best_sets(values, self._up[own], widest)
+            packing = int((bin_.packing_capacity - load + FIT_TOLERANCE / 10) * self.units)
+            total = sets.values + _room_values(room_prices, packing, widest)
+            at = int(np.argmax(total))
+            chosen = sets.sets_in(np.array([at]))[0]
+            best = float(total[at]), (*own[list(chosen)].tolist(), *bin_.required)
+        if not bin_.required:
+            for value, item in zip(values.tolist(), bin_.own, strict=True):
+                if instance.sizes[item] > max(1.0, bin_.capacity) and (best is None or value > best[0]):
+                    best = value, (item,)
+        elif best is None and len(bin_.required) == 1:
+            best = 0.0, bin_.required
+        if best is None or (not best[1] and bin_.capacity <= 1):
+            return None
+        kept = tuple(sorted(best[1]))
+        room = instance.room_beside(bin_, kept)
+        if room is None:
+            return None
+        at_home = sum(float(instance.sizes[item]) for item in kept if instance.home[item] == number)
+        return KeptSet(number, kept, instance.weight * at_home, room)
+
+    def worth(self, number: int, prices: Floats, room_prices: Floats) -> float:
+        """What no kept set of the bin, its room included, is worth more than; minus infinity where there is none."""
+        instance = self._instance
+        bin_ = instance.bins[number]
+        own, base = np.array(bin_.own, dtype=np.int64), np.array(bin_.required, dtype=np.int64)
+        values = prices[own] + instance.weight * instance.sizes[own]
+        load = float(instance.sizes[base].sum())
+        worth = instance.weight * float(instance.sizes[base[instance.home[base] == number]].sum())
+        best = -np.inf
+        widest = int(np.ceil((bin_.capacity - load) * self.units))
+        if widest >= 0:
+            packing = int(np.ceil((bin_.packing_capacity - load) * self.units))
+            rooms = _room_values(room_prices, packing, widest)
+            best = worth + float((best_values(values, self._down[own], widest) + rooms).max())
+        if not len(base):
+            best = max(best, float(values[instance.sizes[own] > bin_.capacity].max(initial=-np.inf)))
+        elif len(base) == 1 and load > bin_.capacity:
+            best = max(best, worth)
+        return best
+
+
+def _room_values(room_prices: Floats, packing: int, widest: int) -> Floats:
+    """What the room is worth that is left beside 0 to `widest` units."""
+    values: Floats = room_prices[np.clip(packing - np.arange(widest + 1), 0, len(room_prices) - 1)]
+    return values

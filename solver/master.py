@@ -18,16 +18,15 @@ Its dual values price the items, bins and rooms; what the model does not know ye
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.math_opt.python import mathopt
 
 from solver.deadline import Deadline
-from solver.instance import FIT_TOLERANCE, Floats, Instance, Packing
+from solver.instance import FIT_TOLERANCE, Floats, Instance, Ints, Packing
 from solver.kept import KeptSet
 from solver.knapsack import BestSets, Grid, best_sets, best_values, profitable_sets
+from solver.linear_program import LinearProgram
 
 WHOLE = 1 + 1e-6
 """The level of an empty bin, in capacities: above all others, as a partition that is too fast needs one to itself."""
@@ -36,6 +35,7 @@ _GAIN = 1e-9
 _MISSING = 50.0
 """What it costs in the relaxation to leave an item out, in consumers: a node that does so cannot be completed."""
 _INTEGRAL = 1e-6
+_DIVE_SHARE = 40
 _FEW = 20
 """Paths: where fewer are found for the levels, others are looked for."""
 
@@ -95,59 +95,42 @@ class Master:
         self._known: set[tuple[int, ...]] = set()
         self.required = frozenset(item for bin_ in instance.bins for item in bin_.required)
         self._free = np.array([item not in self.required for item in range(len(instance.sizes))], dtype=np.bool_)
+        widest = max([instance.packing_capacity, *(bin_.packing_capacity for bin_ in instance.bins)])
         self.levels: Floats = np.unique(np.array([*(k.room for k in kept if k.room > 0), WHOLE]))
+        self._widest = min(float(self.levels[-1]), widest)
+        self._must_open = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
+
+        program = LinearProgram()
+        self._program = program
+        self._item_rows = [program.add_row(1.0 if free else 0.0) for free in self._free.tolist()]
+        self._bin_rows = [program.add_row(1.0 if must else 0.0, 1.0) for must in self._must_open.tolist()]
+        self._level_rows = [program.add_row() for _ in self.levels]
+        self._count_row = program.add_row(0.0, 0.0)
+        self._missing = [program.add_column(_MISSING, [row]) for row in [*self._item_rows, *self._bin_rows]]
+        self._bins = program.add_column(1.0, takes=[self._count_row])
+        program.add_column(0.0, [self._level_rows[-1], self._count_row])
+        for upper, lower in zip(self._level_rows[1:], self._level_rows[:-1], strict=True):
+            program.add_column(0.0, [lower], [upper])
+        self._kept_columns = np.array([self._kept_column(k) for k in kept], dtype=np.int64)
         self._kept_bin = np.array([k.bin for k in kept], dtype=np.int64)
         self._kept_saving = np.array([k.saving for k in kept])
         self._kept_room = np.array([k.room for k in kept])
-        self._widest = min(float(self.levels[-1]), max([instance.packing_capacity, *(k.room for k in kept)]))
-        self._must_open = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
-
-        model = mathopt.Model()
-        self._model = model
-        self._item_rows = [model.add_linear_constraint(lb=1.0) for _ in instance.sizes]
-        for row, free in zip(self._item_rows, self._free, strict=True):
-            if not free:
-                row.lower_bound = 0.0
-        self._bin_rows = [model.add_linear_constraint(lb=1.0 if must else 0.0, ub=1.0) for must in self._must_open]
-        self._level_rows = [model.add_linear_constraint(lb=0.0) for _ in self.levels]
-        self._rows = [*self._item_rows, *self._bin_rows, *self._level_rows]
-        self._missing = [self._column(_MISSING, [row]) for row in [*self._item_rows, *self._bin_rows]]
-        self._bins = self._column(1.0)
-        self._count_row = model.add_linear_constraint(lb=0.0, ub=0.0)
-        self._count_row.set_coefficient(self._bins, -1.0)
-        self._empty = self._column(0.0, [self._level_rows[-1], self._count_row])
-        for upper, lower in zip(self._level_rows[1:], self._level_rows[:-1], strict=True):
-            self._column(0.0, [lower], [upper])
-        self._kept_columns = [self._kept_column(k) for k in kept]
-        self._path_columns: list[mathopt.Variable] = []
+        # The items of all kept sets lie one set after the other, beside whose they are.
         self._members = np.array([item for k in kept for item in k.items], dtype=np.int64)
-        """The items of all kept sets, one set after the other, and whose they are."""
         self._member_of = np.repeat(np.arange(len(kept)), [len(k.items) for k in kept])
+        self._path_columns: list[int] = []
         self.add_paths((item,) for item in np.flatnonzero(self._free).tolist())
-        self._solver = mathopt.IncrementalSolver(model, mathopt.SolverType.GLOP)
         self._restriction = Restriction()
+        self._is_allowed = np.ones(len(kept), dtype=np.bool_)
+        self._is_forced = self._must_open
 
-    def _column(
-        self,
-        cost: float,
-        adds: Iterable[mathopt.LinearConstraint] = (),
-        takes: Iterable[mathopt.LinearConstraint] = (),
-    ) -> mathopt.Variable:
-        variable = self._model.add_variable(lb=0.0)
-        if cost:
-            self._model.objective.set_linear_coefficient(variable, cost)
-        for row in adds:
-            row.set_coefficient(variable, 1.0)
-        for row in takes:
-            row.set_coefficient(variable, -1.0)
-        return variable
-
-    def _kept_column(self, kept: KeptSet) -> mathopt.Variable:
+    def _kept_column(self, kept: KeptSet) -> int:
         rows = [self._item_rows[item] for item in kept.items if self._free[item]]
         rows += [self._bin_rows[kept.bin], self._count_row]
-        if kept.room > 0:
-            rows.append(self._level_rows[int(np.searchsorted(self.levels, kept.room))])
-        return self._column(-kept.saving, rows)
+        level = int(np.searchsorted(self.levels, kept.room, side="right")) - 1
+        if level >= 0:
+            rows.append(self._level_rows[level])
+        return self._program.add_column(-kept.saving, rows)
 
     def level_of(self, path: tuple[int, ...]) -> int:
         """The lowest level that has room for `path`."""
@@ -163,8 +146,8 @@ class Master:
             if path and path not in self._known:
                 self._known.add(path)
                 self.paths.append(path)
-                rows = [self._item_rows[item] for item in path]
-                self._path_columns.append(self._column(0.0, rows, [self._level_rows[self.level_of(path)]]))
+                level = self._level_rows[self.level_of(path)]
+                self._path_columns.append(self._program.add_column(0.0, path, [level]))
         return len(self.paths) - before
 
     def add_best_sets(self, prices: Floats) -> int:
@@ -176,17 +159,13 @@ class Master:
     def restrict(self, restriction: Restriction) -> None:
         """Confines the model to a part of the search space, in place of the one before."""
         self._restriction = restriction
-        self._bins.lower_bound = float(restriction.fewest)
-        self._bins.upper_bound = float(restriction.most)
+        self._program.bound_column(self._bins, float(restriction.fewest), float(restriction.most))
         allowed, forced = self._allowed()
-        for column, is_allowed in zip(self._kept_columns, allowed.tolist(), strict=True):
-            upper = np.inf if is_allowed else 0.0
-            if column.upper_bound != upper:
-                column.upper_bound = upper
-        for row, is_forced in zip(self._bin_rows, forced.tolist(), strict=True):
-            lower = 1.0 if is_forced else 0.0
-            if row.lower_bound != lower:
-                row.lower_bound = lower
+        for index in np.flatnonzero(allowed != self._is_allowed).tolist():
+            self._program.bound_column(int(self._kept_columns[index]), 0.0, np.inf if allowed[index] else 0.0)
+        for number in np.flatnonzero(forced != self._is_forced).tolist():
+            self._program.bound_row(self._bin_rows[number], 1.0 if forced[number] else 0.0, 1.0)
+        self._is_allowed, self._is_forced = allowed, forced
 
     def _allowed(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which kept sets may be chosen, and which bins must choose one."""
@@ -202,9 +181,10 @@ class Master:
             allowed &= ~without
         return allowed, forced
 
-    def _with(self, item: int) -> NDArray[np.int64]:
+    def _with(self, item: int) -> Ints:
         """The kept sets that hold `item`."""
-        return self._member_of[self._members == item]
+        holders: Ints = self._member_of[self._members == item]
+        return holders
 
     def solve(self, deadline: Deadline, cutoff: float) -> Relaxed | None:
         """Solves the relaxation, adding paths until none improves it, or its bound is above `cutoff`.
@@ -216,64 +196,62 @@ class Master:
         bound = -np.inf
         first = True
         while not deadline.passed:
-            result = self._solver.solve(
-                params=mathopt.SolveParameters(
-                    time_limit=timedelta(seconds=deadline.remaining),
-                    # New bounds leave the last basis dual feasible, new paths leave it primal feasible.
-                    lp_algorithm=mathopt.LPAlgorithm.DUAL_SIMPLEX if first else mathopt.LPAlgorithm.PRIMAL_SIMPLEX,
-                )
-            )
-            if result is None or not result.has_primal_feasible_solution() or not result.has_dual_feasible_solution():
-                return best
+            # New bounds leave the last solution dual feasible, new paths leave it primal feasible.
+            known_paths = len(self.paths)
+            point = self._program.relax(deadline, dual=first)
             first = False
-            duals = np.array(result.dual_values(self._rows))
+            if point is None:
+                return best
             items, bins = len(self._item_rows), len(self._bin_rows)
-            prices = np.where(self._free, np.maximum(duals[:items], 0.0), 0.0)
-            room_prices = np.maximum.accumulate(np.maximum(duals[items + bins :], 0.0))
-            per_bin = -float(result.dual_values(self._count_row))
+            prices = np.where(self._free, np.maximum(point.duals[:items], 0.0), 0.0)
+            levels = point.duals[items + bins : items + bins + len(self.levels)]
+            room_prices = np.maximum.accumulate(np.maximum(levels, 0.0))
+            per_bin = -float(point.duals[self._count_row])
             if deadline.passed:
                 return best
-            widest = int(self.grid.room(np.array([self._widest]))[0])
-            sets = best_sets(prices, self.grid.up, widest)
-            rooms = np.minimum(self.levels, self._widest)
-            units = self.grid.room(rooms)
-            gaining = sets.values[units] > room_prices + _GAIN
-            added = 0
-            if gaining.any():
-                added = self.add_paths(sets.sets_in(np.unique(units[gaining])))
-                if added < _FEW:
-                    added += self.add_paths(self._with_each_item(sets, prices, room_prices))
-            true_prices: Floats | None = None
-            if not added:
-                missed = self._missed(prices, room_prices, deadline)
-                if missed is None:
-                    true_prices = np.maximum(room_prices, self._values_at_most(prices, rooms))
-                else:
-                    added = self.add_paths(missed)
-                    true_prices = None if added else room_prices
-            else:
-                true_prices = np.maximum(room_prices, self._values_at_most(prices, rooms))
-            if true_prices is not None:
-                bound = max(bound, self._bound(prices, true_prices, per_bin, cutoff))
-            values = result.variable_values()
-            reduced = result.reduced_costs()
-            paths = self._path_columns[: len(self.paths) - added]
+            added, reached = self._price(prices, room_prices, per_bin, deadline, cutoff)
+            bound = max(bound, reached)
+            paths = np.array(self._path_columns[:known_paths], dtype=np.int64)
             best = Relaxed(
-                objective=result.objective_value() + self.instance.constant,
+                objective=point.objective + self.instance.constant,
                 bound=bound,
-                bins=values[self._bins],
-                kept=np.array([values[column] for column in self._kept_columns]),
-                paths=np.array([values[column] for column in paths]),
-                kept_costs=np.array([reduced[column] for column in self._kept_columns]),
-                path_costs=np.array([reduced[column] for column in paths]),
+                bins=float(point.values[self._bins]),
+                kept=point.values[self._kept_columns],
+                paths=point.values[paths],
+                kept_costs=point.reduced_costs[self._kept_columns],
+                path_costs=point.reduced_costs[paths],
                 prices=prices,
                 room_prices=room_prices,
-                missing=sum(values[column] for column in self._missing),
+                missing=float(point.values[self._missing].sum()),
                 complete=not added,
             )
             if not added or bound > cutoff:
                 return best
         return best
+
+    def _price(
+        self, prices: Floats, room_prices: Floats, per_bin: float, deadline: Deadline, cutoff: float
+    ) -> tuple[int, float]:
+        """Adds the paths that gain at these prices, and says how many they are and what bound the prices prove."""
+        widest = int(self.grid.room(np.array([self._widest]))[0])
+        sets = best_sets(prices, self.grid.up, widest)
+        rooms = np.minimum(self.levels, self._widest)
+        units = self.grid.room(rooms)
+        gaining = sets.values[units] > room_prices + _GAIN
+        added = 0
+        if gaining.any():
+            added = self.add_paths(sets.sets_in(np.unique(units[gaining])))
+            if added < _FEW:
+                added += self.add_paths(self._with_each_item(sets, prices, room_prices))
+        true_prices: Floats | None = None
+        if not added:
+            missed = self._missed(prices, room_prices, deadline)
+            if missed is not None:
+                added = self.add_paths(missed)
+                true_prices = None if added else room_prices
+        if true_prices is None:
+            true_prices = np.maximum(room_prices, self._values_at_most(prices, rooms))
+        return added, self._bound(prices, true_prices, per_bin, cutoff)
 
     def _with_each_item(self, sets: BestSets, prices: Floats, room_prices: Floats) -> list[tuple[int, ...]]:
         """For each item, the set that it is worth most with in an empty bin, where that gains."""
@@ -291,6 +269,14 @@ class Master:
     def _missed(self, prices: Floats, room_prices: Floats, deadline: Deadline) -> list[tuple[int, ...]] | None:
         """The paths that gain and that rounding sizes up hides; None where there are too many to look for."""
         return [] if self.grid.is_exact else self._paths_within(-_GAIN, prices, room_prices, 200_000, deadline)
+
+    def add_paths_within(self, relaxed: Relaxed, width: float, at_most: int, deadline: Deadline) -> bool:
+        """Adds every path whose reduced cost is at most `width`; says whether there was time, and they were few."""
+        found = self._paths_within(width, relaxed.prices, relaxed.room_prices, at_most, deadline)
+        if found is None:
+            return False
+        self.add_paths(found)
+        return True
 
     def _paths_within(
         self, width: float, prices: Floats, room_prices: Floats, at_most: int, deadline: Deadline
@@ -317,7 +303,7 @@ class Master:
 
     def _bound(self, prices: Floats, room_prices: Floats, per_bin: float, cutoff: float) -> float:
         """The Lagrangian bound at these prices, the price of a room not below what any set that fits it is worth."""
-        allowed, forced = self._allowed()
+        allowed, forced = self._is_allowed, self._is_forced
         fewest = self._restriction.fewest
         most = min(self._restriction.most, max(fewest, int(np.floor(cutoff)) + 1))
         worth = np.bincount(self._member_of, weights=prices[self._members], minlength=len(self.kept))
@@ -326,13 +312,17 @@ class Master:
         cost[inside] -= room_prices[np.searchsorted(self.levels, self._kept_room[inside])]
         per_consumer = np.where(forced, np.inf, 0.0)
         np.minimum.at(per_consumer, self._kept_bin[allowed], cost[allowed])
-        empty = most * min(0.0, per_bin - float(room_prices[-1]))
+        return self._total(prices, per_consumer, per_bin, float(room_prices[-1]), fewest, most)
+
+    def _total(
+        self, prices: Floats, per_consumer: Floats, per_bin: float, whole: float, fewest: int, most: int
+    ) -> float:
         rest = 1 - per_bin
         return float(
             self.instance.constant
             + prices.sum()
             + per_consumer.sum()
-            + empty
+            + most * min(0.0, per_bin - whole)
             + (rest * fewest if rest >= 0 else rest * most)
         )
 
@@ -345,71 +335,85 @@ class Master:
         """The packing of an integral solution."""
         return self.packing(np.flatnonzero(relaxed.kept > 0.5).tolist(), np.flatnonzero(relaxed.paths > 0.5).tolist())
 
-    def best_packing(self, relaxed: Relaxed, width: float, deadline: Deadline) -> Packing | None:
-        """The best packing of the columns whose reduced cost is at most `width`, if one is found in time (HiGHS)."""
-        allowed, forced = self._allowed()
-        kept = np.flatnonzero(allowed & ((relaxed.kept_costs <= width) | (relaxed.kept > 0))).tolist()
+    def best_packing(
+        self, relaxed: Relaxed, width: float, deadline: Deadline, tolerance: float
+    ) -> tuple[Packing | None, float]:
+        """The best packing of the columns whose reduced cost is at most `width`, if one is found in time (HiGHS).
+
+        Columns that are newer than `relaxed` all take part.
+
+        Returns:
+            The packing, and an objective that none of the columns is better than; minus infinity if time was up.
+        """
+        wanted = self._is_allowed & ((relaxed.kept_costs <= width) | (relaxed.kept > 0))
+        kept = np.flatnonzero(wanted).tolist()
         paths = np.flatnonzero((relaxed.path_costs <= width) | (relaxed.paths > 0)).tolist()
-        model = mathopt.Model()
-        item_rows = [model.add_linear_constraint(lb=1.0 if free else 0.0) for free in self._free.tolist()]
-        bin_rows = [model.add_linear_constraint(lb=1.0 if must else 0.0, ub=1.0) for must in forced.tolist()]
+        paths += range(len(relaxed.paths), len(self.paths))
+        program = LinearProgram()
+        for free in self._free.tolist():
+            program.add_row(1.0 if free else 0.0)
+        bin_rows = [program.add_row(1.0 if must else 0.0, 1.0) for must in self._is_forced.tolist()]
         rooms = np.unique(np.array([*(self.kept[index].room for index in kept), WHOLE]))
-        room_rows = [model.add_linear_constraint(lb=0.0) for _ in rooms]
-        bins = model.add_integer_variable(lb=self._restriction.fewest, ub=self._restriction.most)
-        count_row = model.add_linear_constraint(lb=0.0, ub=0.0)
-        count_row.set_coefficient(bins, -1.0)
-        model.objective.set_linear_coefficient(bins, 1.0)
-        empty = model.add_integer_variable(lb=0.0)
-        count_row.set_coefficient(empty, 1.0)
-        room_rows[-1].set_coefficient(empty, 1.0)
+        room_rows = [program.add_row() for _ in rooms]
+        count_row = program.add_row(0.0, 0.0)
+        fewest, most = float(self._restriction.fewest), float(self._restriction.most)
+        program.add_column(1.0, takes=[count_row], lower=fewest, upper=most, integer=True)
+        program.add_column(0.0, [count_row, room_rows[-1]], integer=True)
         for upper, lower in zip(room_rows[1:], room_rows[:-1], strict=True):
-            flow = model.add_variable(lb=0.0)
-            upper.set_coefficient(flow, -1.0)
-            lower.set_coefficient(flow, 1.0)
+            program.add_column(0.0, [lower], [upper])
         kept_columns = []
         for index in kept:
-            column = model.add_binary_variable()
-            kept_columns.append(column)
             chosen = self.kept[index]
-            model.objective.set_linear_coefficient(column, -chosen.saving)
-            for item in chosen.items:
-                item_rows[item].set_coefficient(column, 1.0)
-            bin_rows[chosen.bin].set_coefficient(column, 1.0)
-            count_row.set_coefficient(column, 1.0)
-            room_rows[int(np.searchsorted(rooms, chosen.room))].set_coefficient(column, 1.0)
+            rows = [item for item in chosen.items if self._free[item]]
+            rows += [bin_rows[chosen.bin], count_row, room_rows[int(np.searchsorted(rooms, chosen.room))]]
+            kept_columns.append(program.add_column(-chosen.saving, rows, upper=1.0, integer=True))
         path_columns = []
         for index in paths:
-            column = model.add_binary_variable()
-            path_columns.append(column)
-            for item in self.paths[index]:
-                item_rows[item].set_coefficient(column, 1.0)
-            level = self.levels[self.level_of(self.paths[index])]
-            room_rows[int(np.searchsorted(rooms, level))].set_coefficient(column, -1.0)
+            room = int(np.searchsorted(rooms, self.levels[self.level_of(self.paths[index])]))
+            path_columns.append(program.add_column(0.0, self.paths[index], [room_rows[room]], upper=1.0, integer=True))
         if deadline.passed:
-            return None
-        result = mathopt.solve(
-            model,
-            mathopt.SolverType.HIGHS,
-            params=mathopt.SolveParameters(
-                time_limit=timedelta(seconds=deadline.remaining), relative_gap_tolerance=1e-7
-            ),
+            return None, -np.inf
+        point, is_best = program.solve_integers(deadline, tolerance)
+        if point is None:
+            return None, np.inf if is_best else -np.inf
+        packing = self.packing(
+            [index for index, column in zip(kept, kept_columns, strict=True) if point.values[column] > 0.5],
+            [index for index, column in zip(paths, path_columns, strict=True) if point.values[column] > 0.5],
         )
-        if not result.has_primal_feasible_solution():
-            return None
-        values = result.variable_values()
-        return self.packing(
-            [index for index, column in zip(kept, kept_columns, strict=True) if values[column] > 0.5],
-            [index for index, column in zip(paths, path_columns, strict=True) if values[column] > 0.5],
-        )
+        return packing, point.objective + self.instance.constant if is_best else -np.inf
+
+    def dive(self, relaxed: Relaxed, deadline: Deadline, ceiling: float) -> Relaxed | None:
+        """Fixes what bins keep, a share of them at a time and the most decided first, and solves again in between.
+
+        Returns:
+            A solution in which every bin keeps one set or none, or None where that leads nowhere, or time is up.
+        """
+        fixed = np.zeros(len(self.kept), dtype=np.bool_)
+        last: Relaxed | None = relaxed
+        while last is not None and not deadline.passed and last.missing < _INTEGRAL:
+            kept = last.kept[: len(fixed)]
+            open_ = np.flatnonzero((kept > _INTEGRAL) & ~fixed)
+            if not len(open_) or bool((kept[open_] > 1 - _INTEGRAL).all()):
+                break
+            ranked = open_[np.argsort(-kept[open_], kind="stable")]
+            chosen = ranked[: max(1, int((kept[open_] > 1 - _INTEGRAL).sum()) + len(open_) // _DIVE_SHARE)]
+            # Two sets of one bin cannot both be chosen: the first stands for it.
+            _, first = np.unique(self._kept_bin[chosen], return_index=True)
+            for index in chosen[np.sort(first)].tolist():
+                fixed[index] = True
+                self._program.bound_column(int(self._kept_columns[index]), 1.0, np.inf)
+            last = self.solve(deadline, ceiling)
+        for index in np.flatnonzero(fixed).tolist():
+            self._program.bound_column(int(self._kept_columns[index]), 0.0, np.inf)
+        return last
 
     def home_shares(self, relaxed: Relaxed) -> Floats:
         """How much of each item stays at home."""
         weights = relaxed.kept[self._member_of]
-        return np.bincount(self._members, weights=weights, minlength=len(self.instance.sizes))
+        shares: Floats = np.bincount(self._members, weights=weights, minlength=len(self.instance.sizes)).astype(float)
+        return shares
 
     @property
     def optional(self) -> Collection[int]:
         """The items that have a home and may leave it."""
         return [item for bin_ in self.instance.bins for item in bin_.own]
-
-

@@ -1,16 +1,19 @@
 """The one entrance: a problem and the name of an engine in, a solution out."""
 
+import math
+import threading
 import time
 
-from domain.assignment import Assignment
-from solver.bounds import simple_bound
-from solver.instance import Instance
-from solver.evaluation import evaluate, keep_everything
+from solver.deadline import Deadline
+from solver.evaluation import evaluate
 from solver.packing import HEURISTICS, pack
 from solver.problem import Problem
+from solver.record import Record
 from solver.solution import Solution, Status
+from solver.starts import start
 
-ENGINES: tuple[str, ...] = ("auto", *HEURISTICS)
+EXACT = ("auto", "arc-flow", "cp-sat")
+ENGINES: tuple[str, ...] = (*EXACT, *HEURISTICS)
 """The names that `solve` takes."""
 
 
@@ -23,26 +26,101 @@ def solve(problem: Problem, engine: str = "auto") -> Solution:
     if engine not in ENGINES:
         raise ValueError(f"there is no engine {engine!r}: it must be one of {', '.join(ENGINES)}")
     started = time.perf_counter()
-    if engine == "auto":
-        status = Status.FALLBACK
-        candidates: dict[str, Assignment] = {name: pack(problem, name) for name in ("mbfp", "mwf", "bfd")}
-        kept = keep_everything(problem)
-        if kept is not None:
-            candidates["keep"] = kept
-        found = min(candidates, key=lambda name: evaluate(problem, candidates[name]).objective)
-    else:
-        status = Status.HEURISTIC
-        found, candidates = engine, {engine: pack(problem, engine)}
-    assignment = candidates[found]
-    figures = evaluate(problem, assignment)
+    record = Record(problem)
+    status = _heuristic(problem, engine, record) if engine in HEURISTICS else _exact(problem, engine, record, started)
+    best = record.best
+    if best is None:
+        return _infeasible(problem, record, started)
+    figures = best.figures
     return Solution(
-        assignment=assignment,
-        engine=found,
+        assignment=best.assignment,
+        engine=best.engine,
         status=status,
         consumers=figures.consumers,
         rscore=figures.rscore,
         objective=figures.objective,
-        lower_bound=min(simple_bound(Instance.of(problem)), figures.objective),
+        lower_bound=min(record.bound, figures.objective),
         seconds=time.perf_counter() - started,
         saturated=figures.saturated,
     )
+
+
+def _heuristic(problem: Problem, name: str, record: Record) -> Status:
+    """A heuristic, or the plan by rule where the heuristic breaks a rule that it does not know of."""
+    from solver import construct
+    from solver.bounds import pooled_bound
+    from solver.instance import Instance
+
+    instance = Instance.of(problem)
+    record.raise_bound(pooled_bound(instance))
+    if not record.offer(pack(problem, name), name):
+        construct.offer_plans(instance, record, Deadline.after(problem.time_limit_s))
+    return Status.HEURISTIC
+
+
+def _infeasible(problem: Problem, record: Record, started: float) -> Solution:
+    """What is left where no plan keeps all rules."""
+    from solver import construct
+    from solver.bounds import fewest_bins
+    from solver.instance import Instance
+
+    instance = Instance.of(problem)
+    plan = construct.least_overloaded(instance)
+    figures = evaluate(problem, plan)
+    fewest = fewest_bins(instance)
+    if problem.max_consumers is not None and fewest > problem.max_consumers:
+        reason = f"it takes {fewest} consumers at least, and max_consumers is {problem.max_consumers}"
+    else:
+        reason = "; ".join(figures.violations)
+    if figures.excess:
+        reason += f": {figures.excess:.6g} bytes/s are above what the consumers can read"
+    return Solution(
+        assignment=plan,
+        engine=construct.NAME,
+        status=Status.INFEASIBLE,
+        consumers=figures.consumers,
+        rscore=figures.rscore,
+        objective=figures.objective,
+        lower_bound=min(record.bound, figures.objective),
+        seconds=time.perf_counter() - started,
+        saturated=figures.saturated,
+        excess=figures.excess,
+        reason=reason,
+    )
+
+
+def _exact(problem: Problem, engine: str, record: Record, started: float) -> Status:
+    """Lets an engine work until it is done or time is up; it is left behind if it is then still in native code."""
+    abandoned = threading.Event()
+
+    def clock() -> float:
+        return math.inf if abandoned.is_set() else time.perf_counter()
+
+    deadline = Deadline(started + problem.time_limit_s, clock)
+    start(problem, record, deadline)
+    first = record.best
+    finished = threading.Event()
+    errors: list[Exception] = []
+
+    def work() -> None:
+        try:
+            # Loading OR-Tools takes longer than some limits: it is done here, where nobody has to wait for it.
+            from solver import auto
+
+            auto.ENGINES[engine](problem, record, deadline)
+        except Exception as error:
+            errors.append(error)
+        finally:
+            finished.set()
+
+    threading.Thread(target=work, name="kcga-solver").start()
+    try:
+        finished.wait(deadline.remaining)
+    finally:
+        abandoned.set()
+        record.close()
+    if errors:
+        raise errors[0]
+    if record.is_proven:
+        return Status.OPTIMAL
+    return Status.FALLBACK if record.best is first else Status.FEASIBLE

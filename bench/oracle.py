@@ -1,0 +1,58 @@
+"""An oracle that shares nothing with the solver: the paper's model written out in PuLP, solved by CBC.
+
+For tests and benchmarks only: PuLP is no dependency of the product.
+"""
+
+import pulp
+from pulp.apis.coin_api import PULP_CBC_CMD
+
+from solver import Problem
+
+
+def optimum(problem: Problem) -> float | None:
+    """The lowest objective of `problem`, None where it is infeasible or CBC does not finish within its time limit.
+
+    For some ten partitions. Knows of all rules but capacities that differ.
+    """
+    speeds = problem.speeds
+    saturated = [p for p in speeds if speeds[p] > problem.capacity]
+    known = sorted({problem.current[p] for p in speeds if p in problem.current} | set(problem.pinned.values()))
+    fresh = max([*known, problem.first_consumer]) + 1
+    consumers = known + list(range(fresh, fresh + len(speeds)))
+    packing = problem.packing_capacity or problem.capacity
+    model = pulp.LpProblem("kcga", pulp.LpMinimize)
+
+    def binary(name: str) -> pulp.LpVariable:
+        return model.add_variable(name, cat="Binary")
+
+    x = {(p, c): binary(f"x_{p.partition}_{c}") for p in speeds for c in consumers}
+    y = {c: binary(f"y_{c}") for c in consumers}
+    moved = pulp.lpSum(speeds[p] * (1 - x[p, problem.current[p]]) for p in speeds if p in problem.current)
+    model += pulp.lpSum(y.values()) + problem.migration_weight * moved * (1 / problem.capacity)
+    for p in speeds:
+        model += pulp.lpSum(x[p, c] for c in consumers) == 1
+    for c in consumers:
+        count = pulp.lpSum(x[p, c] for p in speeds)
+        load = pulp.lpSum(min(speeds[p], problem.capacity) * x[p, c] for p in speeds)
+        model += load <= problem.capacity * y[c]
+        model += count >= y[c]
+        model += count <= len(speeds) * y[c]
+        for p in saturated:
+            model += count <= 1 + len(speeds) * (1 - x[p, c])
+        if packing < problem.capacity:
+            receives, alone = binary(f"r_{c}"), binary(f"a_{c}")
+            for p in speeds:
+                if problem.current.get(p) != c:
+                    model += receives >= x[p, c]
+            model += count <= 1 + len(speeds) * (1 - alone)
+            model += load <= packing + (problem.capacity - packing) * (1 - receives + alone)
+    model += pulp.lpSum(y.values()) >= min(problem.min_consumers, len(speeds))
+    if problem.max_consumers is not None:
+        model += pulp.lpSum(y.values()) <= problem.max_consumers
+    for p, c in problem.fixed.items():
+        model += x[p, c] == 1
+    command = pulp.COIN_CMD(
+        path=PULP_CBC_CMD.pulp_cbc_path, msg=False, gapRel=0, gapAbs=0, timeLimit=problem.time_limit_s
+    )
+    model.solve(command)
+    return pulp.value(model.objective) if model.sol_status == pulp.LpSolutionOptimal else None

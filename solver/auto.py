@@ -1,0 +1,208 @@
+"""Picks engines by the size and shape of a problem, and runs them until one has a proof or time is up."""
+
+import math
+import threading
+import time
+
+from domain.assignment import Assignment
+from solver import arc_flow, construct, cp_sat
+from solver.bounds import fewest_bins, pooled_bound
+from solver.coarse import coarse_bound
+from solver.deadline import Deadline
+from solver.instance import Instance
+from solver.kept import KeptPricing, KeptSet, TooManyError, kept_sets, most_kept
+from solver.parts import first_pass, later_pass
+from solver.problem import Problem
+from solver.record import Record
+from solver.starts import start
+
+_PART_TOLERANCE = 3e-4
+"""Parts are not proven any further: what is left there is less than what dividing the problem costs."""
+_PART_NODES = 12
+_SMALL_PART, _LARGE_PART = 250, 1000
+"""Partitions: small parts have a plan early, large ones lose less by the division."""
+_PART_S = 0.9
+"""Seconds that a large part takes on a quiet machine, about."""
+_FIRST_PASS = 0.7
+"""Of the time that is left."""
+_PASSES = 100
+NEIGHBOURHOODS = "neighbourhoods"
+_FEW_CONSUMERS = 8
+"""At a time in a large neighbourhood."""
+_NEIGHBOURHOOD_S = 0.5
+"""Seconds for each."""
+_MOST_FOR_CP_SAT = 200
+"""Partitions."""
+_PRICING_UNITS = 4096
+
+
+def run(problem: Problem, record: Record, deadline: Deadline) -> None:
+    """The exact engines that suit the size, the shape and the time."""
+    wall, cpu = time.perf_counter(), time.thread_time()
+    instance = _begun(problem, record, deadline)
+    if record.is_proven or deadline.passed:
+        return
+    # On a machine that has other things to do, this thread gets a part of the time only.
+    crowding = max(1.0, (time.perf_counter() - wall) / max(time.thread_time() - cpu, 1e-3))
+    if not instance.is_regular:
+        if len(instance.sizes) <= _MOST_FOR_CP_SAT:
+            cp_sat.solve(instance, record, deadline)
+        return
+    kept = _listed(instance)
+    if kept is not None and deadline.remaining >= _seconds_for_all(len(instance.sizes)):
+        units = arc_flow.FINE if len(instance.sizes) <= 2000 else arc_flow.MEDIUM
+        arc_flow.search(instance, kept, record, deadline, units)
+        if not record.is_proven and problem.min_consumers and len(instance.sizes) <= _MOST_FOR_CP_SAT:
+            # An empty consumer counts in the arc-flow model: it does not see what it costs to fill it.
+            cp_sat.solve(instance, record, deadline)
+        return
+    if kept is None:
+        construct.offer_plans(instance, record, deadline)
+    if record.is_proven or deadline.passed:
+        return
+    prover = threading.Thread(target=_prove, args=(instance, kept, record, deadline), name="kcga-bound")
+    prover.start()
+    _improve(problem, record, deadline, crowding, by_home=kept is not None)
+    prover.join(deadline.remaining)
+
+
+def _begun(problem: Problem, record: Record, deadline: Deadline) -> Instance:
+    instance = Instance.of(problem)
+    record.raise_bound(pooled_bound(instance))
+    if record.best is None or not problem.is_plain:
+        construct.offer_plans(instance, record, deadline)
+    return instance
+
+
+def _listed(instance: Instance) -> list[KeptSet] | None:
+    try:
+        return kept_sets(instance, max(2_000, 6 * len(instance.sizes)))
+    except TooManyError:
+        return None
+
+
+def _prove(instance: Instance, kept: list[KeptSet] | None, record: Record, deadline: Deadline) -> None:
+    """Raises the bound of a problem that is too large for one relaxation, in finer and finer units."""
+    if any(bin_.capacity > 1 for bin_ in instance.bins):
+        return  # no room is wider than an empty consumer in the coarse relaxation
+    consumers = _consumers(instance, record)
+    pricing = KeptPricing(instance, _PRICING_UNITS) if kept is None else None
+    for units in (100, 200, 400, 800):
+        known = most_kept(instance, _PRICING_UNITS) if kept is None else kept
+        if deadline.passed or record.is_proven:
+            return
+        record.raise_bound(coarse_bound(instance, known, units, consumers, deadline, pricing).bound)
+
+
+def _consumers(instance: Instance, record: Record) -> tuple[int, int]:
+    """The fewest consumers that there can be, and the most that a plan as good as the record's could have."""
+    count = len(instance.problem.speeds)
+    return fewest_bins(instance), count if record.best is None else min(count, int(record.objective) + 1)
+
+
+def _improve(problem: Problem, record: Record, deadline: Deadline, crowding: float, *, by_home: bool) -> None:
+    """Solves parts of the problem, and then parts of what came of it, in ever other divisions."""
+    count = len(problem.speeds)
+    needed = crowding * _PART_S * count / _LARGE_PART
+    if by_home:
+        size = _LARGE_PART if deadline.remaining >= needed / _FIRST_PASS else _SMALL_PART
+        plan = first_pass(problem, size, _solve_part, deadline.within(_FIRST_PASS * deadline.remaining))
+        record.offer(plan, arc_flow.NAME)
+    for turn in range(_PASSES):
+        best = record.best
+        if deadline.passed or best is None or record.is_proven:
+            return
+        size = _LARGE_PART if deadline.remaining >= needed else _SMALL_PART
+        if by_home or turn % 2 == 0:
+            plan, engine = later_pass(problem, best.assignment, size, _solve_part, deadline, turn), arc_flow.NAME
+        else:
+            few = max(1, _FEW_CONSUMERS * count // best.figures.consumers)
+            plan = later_pass(problem, best.assignment, few, _solve_neighbourhood, deadline, turn)
+            engine = NEIGHBOURHOODS
+        record.offer(plan, engine)
+
+
+def _solve_part(problem: Problem, plan: Assignment | None, deadline: Deadline) -> Assignment:
+    """The best that the heuristics and the arc-flow engine find for a part."""
+    record = Record(problem, _PART_TOLERANCE)
+    if plan is None:
+        start(problem, record, deadline)
+    else:
+        record.offer(plan, arc_flow.NAME)
+    if not deadline.passed:
+        instance = Instance.of(problem)
+        record.raise_bound(pooled_bound(instance))
+        kept = _listed(instance)
+        units = arc_flow.MEDIUM
+        if kept is None:
+            construct.offer_plans(instance, record, deadline)
+            _search_generated(instance, record, deadline)
+        else:
+            arc_flow.search(instance, kept, record, deadline, units, most_nodes=_PART_NODES)
+    best = record.best
+    if best is None:
+        raise ValueError("a part of the problem has no feasible plan")
+    return best.assignment
+
+
+def _search_generated(instance: Instance, record: Record, deadline: Deadline) -> None:
+    """Searches the plans that are made of the kept sets a coarse relaxation has use for: the others are too many."""
+    consumers = _consumers(instance, record)
+    pricing = KeptPricing(instance, _PRICING_UNITS)
+    known = most_kept(instance, _PRICING_UNITS)
+    coarse = coarse_bound(instance, known, 100, consumers, deadline.within(0.5 * deadline.remaining), pricing)
+    if all(bin_.capacity <= 1 for bin_ in instance.bins):
+        record.raise_bound(coarse.bound)
+    if record.is_proven or deadline.passed:
+        return
+    found = Record(instance.problem, _PART_TOLERANCE)
+    if record.best is not None:
+        found.offer(record.best.assignment, record.best.engine)
+    arc_flow.search(instance, list(coarse.kept), found, deadline, arc_flow.MEDIUM, most_nodes=_PART_NODES, dive=True)
+    if found.best is not None:
+        record.offer(found.best.assignment, found.best.engine)
+
+
+def _solve_neighbourhood(problem: Problem, plan: Assignment | None, deadline: Deadline) -> Assignment:
+    """The best that CP-SAT finds for a few consumers with many partitions each."""
+    record = Record(problem, _PART_TOLERANCE)
+    if plan is None:
+        start(problem, record, deadline)
+    else:
+        record.offer(plan, cp_sat.NAME)
+    instance = Instance.of(problem)
+    record.raise_bound(pooled_bound(instance))
+    if not record.is_proven:
+        cp_sat.solve(instance, record, deadline.within(_NEIGHBOURHOOD_S))
+    best = record.best
+    if best is None:
+        raise ValueError("a part of the problem has no feasible plan")
+    return best.assignment
+
+
+def _seconds_for_all(count: int) -> float:
+    """What it takes to prove a plan for `count` partitions at once, about."""
+    return 1.5 * math.pow(count / 1000, 1.7)
+
+
+def run_arc_flow(problem: Problem, record: Record, deadline: Deadline) -> None:
+    """The arc-flow engine alone, on the whole problem."""
+    instance = _begun(problem, record, deadline)
+    if record.is_proven or deadline.passed or not instance.is_regular:
+        return
+    kept = _listed(instance)
+    if kept is not None:
+        arc_flow.search(instance, kept, record, deadline, arc_flow.FINE)
+    else:
+        construct.offer_plans(instance, record, deadline)
+        _search_generated(instance, record, deadline)
+
+
+def run_cp_sat(problem: Problem, record: Record, deadline: Deadline) -> None:
+    """The paper's model on CP-SAT, on the whole problem."""
+    instance = _begun(problem, record, deadline)
+    if not record.is_proven and not deadline.passed:
+        cp_sat.solve(instance, record, deadline)
+
+
+ENGINES = {"auto": run, arc_flow.NAME: run_arc_flow, cp_sat.NAME: run_cp_sat}

@@ -1,0 +1,218 @@
+"""A lower bound for groups that are too large for `master`: the same relaxation over classes of like sizes.
+
+Sizes of moved partitions are rounded down to units of a capacity and rooms up, so that nothing that fits in truth is
+lost: the bound is a bound of the true problem. What is kept, and what moving costs, is not rounded. The number of
+paths, levels and classes depends on the unit and not on the number of partitions.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solver.deadline import Deadline
+from solver.instance import FIT_TOLERANCE, Floats, Instance, Ints
+from solver.kept import KeptPricing, KeptSet
+from solver.knapsack import best_sets
+from solver.linear_program import LinearProgram
+
+_GAIN = 1e-7
+"""What a column must gain to be worth adding, in consumers."""
+_CLOSE = 1e-4
+"""Share of its value that the relaxation may be above its bound and be done."""
+_MISSING = 50.0
+"""What it costs in the relaxation to leave an item out, in consumers."""
+_AT_A_TIME = 1000
+"""Kept sets that are added between two looks at the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coarse:
+    """What came of a coarse relaxation."""
+
+    bound: float
+    """Of the true problem; minus infinity if time was up too early."""
+    kept: tuple[KeptSet, ...]
+    """The kept sets that it had in the end: the given ones, and those that were generated."""
+
+
+def coarse_bound(
+    instance: Instance,
+    kept: Sequence[KeptSet],
+    units: int,
+    consumers: tuple[int, int],
+    deadline: Deadline,
+    pricing: KeptPricing | None = None,
+) -> Coarse:
+    """A lower bound of the objective over all assignments with so many consumers, the fewest and the most.
+
+    Args:
+        instance: what is to be solved; no consumer may be larger than a new one.
+        kept: the kept sets that there are, or with `pricing` those to begin with.
+        units: to a capacity; the finer, the higher the bound and the longer it takes.
+        consumers: the fewest and the most.
+        deadline: when to stop.
+        pricing: finds more kept sets where they are too many to list.
+    """
+    relaxation = _Relaxation(instance, units, consumers, pricing)
+    for start in range(0, len(kept), _AT_A_TIME):
+        if deadline.passed:
+            break
+        relaxation.add_kept(kept[start : start + _AT_A_TIME])
+    return Coarse(relaxation.bound(deadline), tuple(relaxation.kept))
+
+
+class _Relaxation:
+    def __init__(self, instance: Instance, units: int, consumers: tuple[int, int], pricing: KeptPricing | None) -> None:
+        self._instance = instance
+        self._units = units
+        self._consumers = consumers
+        self._pricing = pricing
+        self.kept: list[KeptSet] = []
+        self._known_kept: set[tuple[int, tuple[int, ...]]] = set()
+        self._paths: set[tuple[int, ...]] = set()
+
+        self._free = np.ones(len(instance.sizes), dtype=np.bool_)
+        self._free[[item for bin_ in instance.bins for item in bin_.required]] = False
+        rounded = np.minimum(np.floor((instance.sizes + FIT_TOLERANCE / 10) * units), units).astype(np.int64)
+        self._classes, self._class_of = np.unique(rounded, return_inverse=True)
+        self._demand = np.bincount(self._class_of[self._free], minlength=len(self._classes))
+        # A class is offered to a path as often as it fits, and as there are items in it.
+        fitting = np.where(self._classes > 0, units // np.maximum(self._classes, 1), self._demand)
+        self._copies = np.repeat(np.arange(len(self._classes)), np.minimum(self._demand, fitting))[::-1]
+        self._must = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
+        if pricing is not None:
+            fine = np.arange(pricing.units + 1) / pricing.units
+            self._fine_levels = self._levels(fine)
+
+        program = LinearProgram()
+        self._program = program
+        self._class_rows = [program.add_row(float(count)) for count in self._demand.tolist()]
+        self._bin_rows = [program.add_row(1.0 if must else 0.0, 1.0) for must in self._must.tolist()]
+        self._level_rows = [program.add_row() for _ in range(units + 1)]
+        self._count_row = program.add_row(0.0, 0.0)
+        fewest, most = consumers
+        program.add_column(1.0, takes=[self._count_row], lower=float(fewest), upper=float(most))
+        program.add_column(0.0, [self._level_rows[units], self._count_row])
+        for upper, lower in zip(self._level_rows[1:], self._level_rows[:-1], strict=True):
+            program.add_column(0.0, [lower], [upper])
+        for row in [*self._class_rows, *self._bin_rows]:
+            program.add_column(_MISSING, [row])
+        self._add_paths((number,) for number in range(len(self._classes)))
+        self._add_best_paths(self._classes / units, np.full(units + 1, -1.0))
+
+    def _levels(self, rooms: Floats) -> Ints:
+        levels = np.ceil((rooms - FIT_TOLERANCE / 10) * self._units).astype(np.int64)
+        return np.minimum(levels, self._units)
+
+    def add_kept(self, kept: Sequence[KeptSet]) -> None:
+        levels = self._levels(np.array([k.room for k in kept]))
+        for chosen, level in zip(kept, levels.tolist(), strict=True):
+            self.kept.append(chosen)
+            self._known_kept.add((chosen.bin, chosen.items))
+            rows = [self._class_rows[self._class_of[item]] for item in chosen.items if self._free[item]]
+            rows += [self._bin_rows[chosen.bin], self._count_row, self._level_rows[level]]
+            self._program.add_column(-chosen.saving, rows)
+
+    def _add_paths(self, paths: Iterable[tuple[int, ...]]) -> int:
+        added = 0
+        for path in paths:
+            if path and path not in self._paths:
+                self._paths.add(path)
+                added += 1
+                level = self._level_rows[int(self._classes[list(path)].sum())]
+                self._program.add_column(0.0, [self._class_rows[number] for number in path], [level])
+        return added
+
+    def _add_best_paths(self, prices: Floats, room_prices: Floats) -> tuple[int, Floats]:
+        """Adds the path that is worth most for each level where it gains; also says what they are worth."""
+        sets = best_sets(prices[self._copies], self._classes[self._copies], self._units)
+        gaining = np.flatnonzero(sets.values > room_prices + _GAIN)
+        paths = [tuple(self._copies[list(copies)].tolist()) for copies in sets.sets_in(gaining)]
+        return self._add_paths(paths), sets.values
+
+    def _generate(self, prices: Floats, room_prices: Floats, per_bin: float, bin_prices: Floats) -> int:
+        """Adds the kept set of each bin that is worth most, where it gains and they are not all there anyway."""
+        if self._pricing is None:
+            return 0
+        by_unit = room_prices[self._fine_levels]
+        gaining = []
+        for number in range(len(self._instance.bins)):
+            found = self._pricing.best(number, prices, by_unit)
+            if found is not None and (found.bin, found.items) not in self._known_kept:
+                worth = found.saving + float(prices[list(found.items)].sum()) + float(bin_prices[number])
+                if worth + float(room_prices[self._levels(np.array([found.room]))[0]]) > per_bin + _GAIN:
+                    gaining.append(found)
+        self.add_kept(gaining)
+        return len(gaining)
+
+    def bound(self, deadline: Deadline) -> float:
+        """The best bound that there is time for."""
+        rooms = self._levels(np.array([k.room for k in self.kept]))
+        members = np.array([item for k in self.kept for item in k.items], dtype=np.int64)
+        member_of = np.repeat(np.arange(len(self.kept)), [len(k.items) for k in self.kept])
+        listed = _Listed(
+            bins=np.array([k.bin for k in self.kept], dtype=np.int64),
+            savings=np.array([k.saving for k in self.kept]),
+            rooms=rooms,
+            members=members,
+            member_of=member_of,
+        )
+        best = -np.inf
+        first = True
+        while not deadline.passed:
+            point = self._program.relax(deadline, dual=first)
+            first = False
+            if point is None:
+                break
+            classes, bins = len(self._classes), len(self._bin_rows)
+            prices = np.maximum(point.duals[:classes], 0.0)
+            bin_prices = point.duals[classes : classes + bins]
+            levels = point.duals[classes + bins : classes + bins + self._units + 1]
+            room_prices = np.maximum.accumulate(np.maximum(levels, 0.0))
+            per_bin = -float(point.duals[self._count_row])
+            by_item = np.where(self._free, prices[self._class_of], 0.0)
+            added, values = self._add_best_paths(prices, room_prices)
+            added += self._generate(by_item, room_prices, per_bin, bin_prices)
+            true_prices = np.maximum(room_prices, values)
+            # Prices at which an empty bin could be filled for more than it costs prove little: they are also tried at
+            # a scale at which it cannot (Farley 1990).
+            for scale in (1.0, max(1.0, float(values[-1]) / max(per_bin, _GAIN))):
+                best = max(best, self._at(by_item / scale, true_prices / scale, per_bin, listed))
+            value = point.objective + self._instance.constant
+            if not added or value - best <= _CLOSE * value:
+                break
+        return best
+
+    def _at(self, prices: Floats, room_prices: Floats, per_bin: float, listed: "_Listed") -> float:
+        """The Lagrangian bound at these prices; a room costs at least what any path that fits it is worth."""
+        if self._pricing is None:
+            cost = per_bin - listed.savings - room_prices[listed.rooms]
+            cost -= np.bincount(listed.member_of, weights=prices[listed.members], minlength=len(cost))
+            per_consumer = np.where(self._must, np.inf, 0.0)
+            np.minimum.at(per_consumer, listed.bins, cost)
+        else:
+            by_unit = room_prices[self._fine_levels]
+            count = len(self._instance.bins)
+            worth = np.array([self._pricing.worth(number, prices, by_unit) for number in range(count)])
+            per_consumer = np.where(self._must, per_bin - worth, np.minimum(per_bin - worth, 0.0))
+        fewest, most = self._consumers
+        rest = 1 - per_bin
+        return float(
+            self._instance.constant
+            + prices.sum()
+            + per_consumer.sum()
+            + most * min(0.0, per_bin - float(room_prices[-1]))
+            + (rest * fewest if rest >= 0 else rest * most)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """Kept sets as arrays; the items of all of them lie one set after the other, beside whose they are."""
+
+    bins: Ints
+    savings: Floats
+    rooms: Ints
+    members: Ints
+    member_of: Ints

@@ -1,0 +1,148 @@
+"""What large and uneven groups are solved with: bounds that hold, and plans that are feasible and no worse."""
+
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.assignment import Assignment
+from domain.streams import paper_stream
+from solver import Problem, solve
+from solver.bounds import fewest_bins, pooled_bound
+from solver.coarse import coarse_bound
+from solver.construct import offer_plans
+from solver.deadline import Deadline
+from solver.evaluation import evaluate
+from solver.instance import Instance
+from solver.kept import KeptPricing, TooManyError, kept_sets, most_kept
+from solver.knapsack import Grid, best_sets, best_values, profitable_sets
+from solver.parts import first_pass, later_pass
+from solver.record import Record
+from tests.solver.partitions import partition
+
+CAPACITY = 100.0
+LIMIT_S = 20.0
+
+
+def drifted(count: int, seed: int, weight: float = 0.5) -> Problem:
+    """A group in the paper's stream, one iteration after it was packed anew."""
+    stream = paper_stream(count, 2, 10, clamp=CAPACITY, seed=seed)
+    current = solve(Problem(next(stream), CAPACITY), "bfd").assignment
+    return Problem(next(stream), CAPACITY, current, weight, time_limit_s=LIMIT_S, seed=seed)
+
+
+def crowded(consumers: int, each: int, seed: int) -> Problem:
+    """Consumers with many small partitions each, some of them overloaded."""
+    chance = np.random.default_rng(seed)
+    sizes = chance.lognormal(0.0, 1.0, consumers * each)
+    sizes *= 0.95 * consumers * CAPACITY / sizes.sum()
+    speeds = {partition(number): float(size) for number, size in enumerate(sizes)}
+    current = Assignment({partition(number): number % consumers + 1 for number in range(len(sizes))})
+    return Problem(speeds, CAPACITY, current, time_limit_s=LIMIT_S, seed=seed)
+
+
+def within_the_hour() -> Deadline:
+    return Deadline.after(3600)
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.mark.parametrize("units", [20, 100, 400])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_coarse_bound_is_below_the_optimum_and_rises_with_the_units(units: int, seed: int) -> None:
+    problem = drifted(60, seed)
+    instance = Instance.of(problem)
+    optimum = solve(problem)
+    kept = kept_sets(instance, 10_000)
+    consumers = fewest_bins(instance), optimum.consumers + 1
+    listed = coarse_bound(instance, kept, units, consumers, within_the_hour()).bound
+    pricing = KeptPricing(instance, 4096)
+    priced = coarse_bound(instance, most_kept(instance, 4096), units, consumers, within_the_hour(), pricing).bound
+    assert max(listed, priced, pooled_bound(instance)) <= optimum.objective + 1e-6
+    if units == 400:
+        assert listed >= 0.99 * optimum.objective
+        assert priced >= 0.98 * optimum.objective
+
+
+def test_parts_make_a_feasible_plan_and_later_ones_never_a_worse_one() -> None:
+    problem = drifted(120, 3)
+
+    def improve(part: Problem, plan: Assignment | None, deadline: Deadline) -> Assignment:
+        del plan, deadline
+        return solve(part).assignment
+
+    plan = first_pass(problem, 30, improve, within_the_hour())
+    before = evaluate(problem, plan)
+    later = evaluate(problem, later_pass(problem, plan, 40, improve, within_the_hour(), 0))
+    assert before.is_feasible
+    assert later.is_feasible
+    assert later.objective <= before.objective
+    assert before.objective >= solve(problem).objective - 1e-6
+
+
+def test_new_consumers_of_all_parts_together_have_the_lowest_numbers_that_are_free() -> None:
+    problem = Problem({partition(number): 90.0 for number in range(12)}, CAPACITY, time_limit_s=LIMIT_S)
+    plan = first_pass(problem, 4, lambda part, _, __: solve(part, "bfd").assignment, within_the_hour())
+    assert sorted(plan.consumers) == list(range(1, 13))
+
+
+def test_consumers_with_too_many_partitions_to_list_what_they_keep_are_still_planned_and_bounded() -> None:
+    problem = crowded(6, 30, 1)
+    instance = Instance.of(problem)
+    with pytest.raises(TooManyError):
+        kept_sets(instance, 10_000)
+    record = Record(problem)
+    offer_plans(instance, record, within_the_hour())
+    assert record.best is not None
+    assert record.best.figures.is_feasible
+    assert pooled_bound(instance) <= record.objective
+    assert record.objective <= 1.02 * pooled_bound(instance)
+
+
+items = st.lists(st.tuples(st.integers(1, 30), st.floats(0, 1)), min_size=1, max_size=8)
+
+
+def subsets(count: int) -> list[tuple[int, ...]]:
+    return list(chain.from_iterable(combinations(range(count), size) for size in range(count + 1)))
+
+
+@given(items)
+@settings(deadline=None)
+def test_the_best_set_for_a_room_is_the_best_of_all_sets_that_fit_it(given_items: list[tuple[int, float]]) -> None:
+    sizes = np.array([size for size, _ in given_items])
+    prices = np.array([price for _, price in given_items])
+    sets = best_sets(prices, sizes, 60)
+    assert best_values(prices, sizes, 60) == pytest.approx(sets.values)
+    for room in (10, 37, 60):
+        fitting = [subset for subset in subsets(len(sizes)) if sizes[list(subset)].sum() <= room]
+        best = max(prices[list(subset)].sum() for subset in fitting)
+        found = list(sets.sets_in(np.array([room]))[0])
+        assert sets.values[room] == pytest.approx(best)
+        assert sizes[found].sum() <= room
+        assert prices[found].sum() == pytest.approx(best)
+
+
+@given(items)
+@settings(deadline=None)
+def test_all_sets_that_are_worth_more_than_their_room_are_found_whatever_the_grid(
+    given_items: list[tuple[int, float]],
+) -> None:
+    sizes = np.array([size / 31 for size, _ in given_items])
+    prices = np.array([price for _, price in given_items])
+    rooms, room_prices = np.array([0.3, 0.7, 1.0]), np.array([0.2, 0.6, 1.0])
+    found = profitable_sets(
+        prices, sizes, Grid.of(sizes, 8), rooms, room_prices, tolerance=1e-9, at_most=10_000, stop=never
+    )
+    expected = [
+        subset
+        for subset in subsets(len(sizes))
+        if subset
+        and (prices[list(subset)] > 0).all()
+        and (load := sizes[list(subset)].sum()) <= 1 + 1e-9
+        and prices[list(subset)].sum() - room_prices[np.searchsorted(rooms, load - 1e-9)] > 1e-9
+    ]
+    assert found == sorted(expected)
