@@ -4,6 +4,7 @@ Where they cannot be started (no Java, no network for the first fetch of the jar
 say so; none is skipped.
 """
 
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -92,6 +93,10 @@ def create_topic(admin: AdminClient) -> CreateTopic:
         config = {setting.replace("_", "."): value for setting, value in settings.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
         admin.create_topics([topic])[name].result(timeout=30)
+        deadline = time.monotonic() + 30
+        while len(admin.list_topics(name, timeout=30).topics[name].partitions) < partitions:
+            assert time.monotonic() < deadline, f"the broker does not know of {name}"
+            time.sleep(0.05)
         return name
 
     return create
