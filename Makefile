@@ -5,7 +5,7 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PACKAGES := bench cli consumer controller domain heuristics monitor solver
+BENCHMARKS := docs/benchmarks
 
 .PHONY: up test check format bench lock clean
 
@@ -20,6 +20,13 @@ check: $(READY)  ## Style, types, and which package may import which
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+bench: $(READY)  ## The figures in docs/benchmarks, anew: about an hour on a quiet machine
+	@mkdir -p $(BENCHMARKS)
+	@$(BIN)/python -m bench.paper --folder $(BENCHMARKS)
+	@$(BIN)/python -m bench.heuristics > $(BENCHMARKS)/heuristics.md
+	@$(BIN)/python -m bench.engines > $(BENCHMARKS)/engines.md
+	@$(BIN)/python -m bench.scaling > $(BENCHMARKS)/scaling.md
 
 format: $(READY)
 	@$(BIN)/ruff check --fix .
