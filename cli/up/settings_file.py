@@ -32,7 +32,7 @@ window_s = 15
 [controller]
 consumer_capacity = {CONSUMER_CAPACITY}
 interval_s = 10
-scale_down_window_s = 15
+scale_down_window_s = 5
 max_consumers = 12
 ready_timeout_s = 60
 
