@@ -132,6 +132,8 @@ class LinearProgram:
         """
         parameters = _limits(deadline)
         parameters.relative_gap_tolerance = tolerance
+        # HiGHS's presolve can go round in circles for ever on these models, deaf to its time limit (in `dualFixing`).
+        parameters.presolve = parameters_pb2.EMPHASIS_OFF
         result = mathopt_core.solve(
             self._model(),
             parameters_pb2.SOLVER_TYPE_HIGHS,
