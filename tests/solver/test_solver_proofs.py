@@ -1,5 +1,7 @@
 """What is said to be optimal is: compared with every heuristic, between the engines, and with an independent model."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -150,3 +152,12 @@ def test_an_unknown_engine_is_an_error_that_names_those_there_are() -> None:
     with pytest.raises(ValueError, match="must be one of auto, arc-flow, cp-sat"):
         solve(Problem({partition(0): 1.0}, CAPACITY), "simplex")
     assert set(HEURISTICS) < set(ENGINES)
+
+
+@given(plain_problems())
+def test_there_is_a_bound_and_a_plan_however_short_the_time(problem: Problem) -> None:
+    hurried = replace(problem, time_limit_s=1e-9)
+    solution = solve(hurried)
+    load = sum(min(speed, CAPACITY) for speed in problem.speeds.values()) / CAPACITY
+    assert solution.objective >= solution.lower_bound >= load * (1 - 1e-6)
+    assert evaluate(hurried, solution.assignment).is_feasible
