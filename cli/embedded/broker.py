@@ -67,7 +67,7 @@ class Broker(Server):
         return Child(self.title, command, self.log, folder=self._folder, stop_within_s=_STOP_WITHIN_S)
 
     def _format_storage(self) -> None:
-        # Two bits of a UUID are fixed, the first six are not: one that begins with - would be taken for an option.
+        # One id in 64 would begin with -, and be taken for an option.
         cluster_id = "k" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         command = [*self._jvm, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", "server.properties"]
         with self._run(Child("Kafka's StorageTool", command, self.log, folder=self._folder)) as formatting:
