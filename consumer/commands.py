@@ -28,6 +28,8 @@ class Change:
 
     stop: tuple[TopicPartition, ...] = ()
     start: tuple[TopicPartition, ...] = ()
+    seal: tuple[str, ...] = ()
+    """The writers that the starts name, in ascending order: what is started is read once they are sealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,13 @@ class Holding:
         """
         applied = self.applied
         stints = dict(self.stints)
+        seal: set[str] = set()
         for command in commands:
             if (command.consumer, command.incarnation) != (self.consumer, self.incarnation) or command.order <= applied:
                 continue
             applied = command.order
+            if command.action is Action.START:
+                seal.update(command.seal)
             for partition in (ref.key for ref in command.partitions):
                 if command.action is Action.STOP:
                     stints.pop(partition, None)
@@ -66,5 +71,6 @@ class Holding:
         change = Change(
             stop=tuple(sorted(held for held, stint in self.stints.items() if stints.get(held) != stint)),
             start=tuple(sorted(held for held, stint in stints.items() if self.stints.get(held) != stint)),
+            seal=tuple(sorted(seal)),
         )
         return replace(self, applied=applied, stints=MappingProxyType(stints)), change

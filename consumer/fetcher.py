@@ -1,9 +1,9 @@
-"""Reads the records of the partitions that are held, and commits how far they were written.
+"""Reads the records of the partitions that are held.
 
-A partition is wanted from its start to its stop. Between these it is either read, or it cannot be for the moment (it
-does not exist, a broker is away, access is refused): then it has a fault, and is looked at again from time to time.
-Its position is always looked up anew, in the group's commits, where nothing was committed at its beginning: whoever
-read it before may have gone on since.
+A partition is wanted from its start to its stop. First it has to be placed: where its reading begins is looked up by
+others (`consumer.takeover`), because whoever read it before may have gone on since. From then on it is either read, or
+it cannot be for the moment (it does not exist, a broker is away, access is refused): then it has a fault, is looked at
+again from time to time, and is read on behind the last record that was handed out.
 """
 
 import time
@@ -13,18 +13,16 @@ from itertools import groupby
 from typing import Any
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
 from consumer.backoff import pause_s
 from consumer.batch import Record
-from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError, brief, commit
+from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError, brief
 from domain.partitions import TopicPartition
 
 LINGER_S = 0.02
 """How long a request waits for more records once it has the first: keeps a slow partition from one request a record."""
-DELETED_AFTER_REFUSALS = 6
-"""A partition that the brokers have called unknown at so many commits in a row is taken for deleted."""
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +37,7 @@ class Fetched:
 
 
 class Fetcher:
-    """Reads partitions and commits positions, for one consumer group.
+    """Reads partitions.
 
     Args:
         config: of the client, from `consumer.kafka.fetching_config`.
@@ -48,10 +46,10 @@ class Fetcher:
     def __init__(self, config: Mapping[str, object]) -> None:
         self._consumer = Consumer({**config, "error_cb": self._take_client_error})
         self._wanted: set[TopicPartition] = set()
+        self._next_offsets: dict[TopicPartition, int] = {}
         self._read: set[TopicPartition] = set()
         self._interned: dict[tuple[str, int], TopicPartition] = {}
         self._faults: dict[TopicPartition, str] = {}
-        self._refusals: dict[TopicPartition, int] = {}
         self._doubtful = False
         self._look_again_at = 0.0
         self._failures = 0
@@ -66,10 +64,21 @@ class Fetcher:
         return f"{partition}: {self._faults[partition]}{more}"
 
     def start(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads them from now on, each from the position that is committed at this moment."""
+        """Reads them as soon as they are placed."""
         self._wanted.update(partitions)
         self._look_again_at = 0.0
-        self.settle()
+
+    def place(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Reads them from these offsets."""
+        self._next_offsets.update(positions)
+        self._assign(sorted(positions))
+
+    def hinder(self, partitions: Iterable[TopicPartition], fault: str) -> None:
+        """They could not be placed: this is their fault until `settle` looks at them again."""
+        for partition in self._wanted.intersection(partitions):
+            self._set_fault(partition, fault)
+        self._failures += 1
+        self._look_again_at = time.monotonic() + pause_s(self._failures)
 
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
         """Reads them no more. What was fetched of them and not handed out yet is dropped."""
@@ -77,28 +86,33 @@ class Fetcher:
         self._wanted -= stopped
         for partition in stopped:
             self._faults.pop(partition, None)
+            self._next_offsets.pop(partition, None)
         self._unassign(stopped & self._read)
 
-    def settle(self) -> None:
-        """Begins to read what is wanted and not read yet, where that is possible by now.
-
-        To be called when nothing that was handed out awaits its commit: positions are taken from the commits.
-        """
+    def settle(self) -> tuple[TopicPartition, ...]:
+        """Reads again what is placed and can be read by now; what exists by now and has to be placed, ascending."""
         if time.monotonic() < self._look_again_at or (self._wanted == self._read and not self._doubtful):
-            return
+            return ()
         looked_at = self._wanted if self._doubtful else self._wanted - self._read
+        to_place: tuple[TopicPartition, ...] = ()
         try:
             absent = self._absent(sorted(looked_at))
             self._doubtful = False
             for partition, reason in absent.items():
                 self._set_fault(partition, reason)
             self._unassign(self._read & absent.keys())
-            self._begin_to_read(sorted(looked_at - self._read - absent.keys()))
+            present = looked_at - absent.keys()
+            self._assign(sorted((present & self._next_offsets.keys()) - self._read))
+            to_place = tuple(sorted(present - self._next_offsets.keys()))
         except KafkaException as error:
             for partition in self._wanted - self._read:
-                self._set_fault(partition, f"its position is not to be had: {brief(error)}")
-        self._failures = 0 if self._wanted == self._read else self._failures + 1
+                self._set_fault(partition, f"whether it exists is not to be had: {brief(error)}")
+        if self._wanted == self._read | set(to_place):
+            self._failures = 0
+        else:
+            self._failures += 1
         self._look_again_at = time.monotonic() + pause_s(max(self._failures, 1))
+        return to_place
 
     def fetch(self, most_records: int, wait_s: float) -> Fetched:
         """The next records, waiting so long for the first of them.
@@ -123,30 +137,6 @@ class Fetcher:
                 self._take_error(message, error)
         return Fetched(tuple(records), first_at, last_at)
 
-    def commit(self, next_offsets: Mapping[TopicPartition, int]) -> None:
-        """Commits where reading goes on, and returns when the brokers have it.
-
-        Of a partition that was deleted meanwhile there is nothing to commit.
-
-        Raises:
-            KafkaException: they are not known to have it.
-            FatalKafkaError: the client can do nothing more.
-        """
-        positions = [
-            Position(partition.topic, partition.partition, offset) for partition, offset in next_offsets.items()
-        ]
-        refused = commit(self._consumer, positions) if positions else {}
-        for key, error in refused.items():
-            partition = TopicPartition(*key)
-            self._refusals[partition] = self._refusals.get(partition, 0) + 1
-            unknown = error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
-            # A broker that has just begun may not know a partition yet: only the word of several tries is believed.
-            if not (unknown and self._refusals[partition] >= DELETED_AFTER_REFUSALS):
-                raise KafkaException(error)
-            log.warning("deleted: not committed", partition=str(partition), offset=next_offsets[partition])
-        for partition in next_offsets:
-            self._refusals.pop(partition, None)
-
     def close(self) -> None:
         self._consumer.close()
 
@@ -157,6 +147,7 @@ class Fetcher:
         partition = self._interned.get((topic, number))
         if partition is None:
             partition = self._interned[topic, number] = TopicPartition(topic, number)
+        self._next_offsets[partition] = offset + 1
         kind, timestamp_ms = message.timestamp()
         headers: Any = message.headers()
         return Record(
@@ -187,27 +178,17 @@ class Fetcher:
         if error.code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
             self._doubtful = True
 
-    def _begin_to_read(self, partitions: Sequence[TopicPartition]) -> None:
-        """Reads each from where the group's commits say.
-
-        Raises:
-            KafkaException: that cannot be told for one of them; none of them is read.
-        """
+    def _assign(self, partitions: Sequence[TopicPartition]) -> None:
+        """Reads the placed partitions on from where they are."""
         if not partitions:
             return
-        asked = [Position(partition.topic, partition.partition) for partition in partitions]
-        committed = self._consumer.committed(asked, timeout=REQUEST_LIMIT_S)
-        for position in committed:
-            if position.error is not None:
-                raise KafkaException(position.error)
-            if position.offset < 0:
-                position.offset = OFFSET_BEGINNING
-        self._consumer.incremental_assign(committed)
-        for position in committed:
-            partition = TopicPartition(position.topic, position.partition)
+        self._consumer.incremental_assign(
+            [Position(held.topic, held.partition, self._next_offsets[held]) for held in partitions]
+        )
+        for partition in partitions:
             self._read.add(partition)
             self._faults.pop(partition, None)
-            log.info("reads", partition=str(partition), offset=max(position.offset, 0))
+            log.info("reads", partition=str(partition), offset=self._next_offsets[partition])
 
     def _unassign(self, partitions: set[TopicPartition]) -> None:
         if partitions:

@@ -3,19 +3,30 @@
 An append is named by who writes (`writer`) and which of its batches it is (`version`): the lake takes a name once, so
 what may have been written already can be written again without doubling a row. Versions of a writer only grow: the
 lake passes over one that is not newer than the newest it has seen, without an error.
+
+That is also how a writer is sealed: after an append of nothing under its name, with the highest version there is, the
+lake refuses what that writer has under way, and passes over all that it sends later.
 """
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from operator import or_
 from types import MappingProxyType
 
 import pyarrow as pa
 import structlog
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql.column import Column
+from pyspark.sql.connect.functions import col as column
+from pyspark.sql.connect.functions import max as max_of
 from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.dataframe import DataFrame
 
-from consumer.table import creation, location
+from consumer.spans import Span, Term, terms
+from consumer.table import COLUMNS, creation, location
 
 SESSION_CONFIG: Mapping[str, str] = MappingProxyType(
     {
@@ -27,6 +38,12 @@ SESSION_CONFIG: Mapping[str, str] = MappingProxyType(
         "spark.sql.shuffle.partitions": "4",
     }
 )
+
+LAST_VERSION = 2**63 - 1
+"""Higher than any that a writer appends under."""
+
+NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND"})
+"""What Spark calls a table that does not exist."""
 
 CREATION_TRIES = 3
 """Who loses the race to create a table finds it created."""
@@ -71,29 +88,73 @@ class Lake:
         Raises:
             LakeError: they may or may not have been appended; the same call again settles it.
         """
-        session = self._session
-        if session is None:
-            raise LakeError("there is no Spark session")
-        table = location(self._root, topic)
-        try:
-            if topic not in self._created:
-                self._create(session, table)
-                self._created.add(topic)
-            (
-                session.createDataFrame(rows)
-                .write.format("delta")
-                .mode("append")
-                .option("txnAppId", self._writer)
-                .option("txnVersion", version)
-                .save(table)
-            )
-        except Exception as error:  # whatever gRPC, Arrow and Spark raise: to the caller it is one and the same
-            raise LakeError(f"{table}: {brief(error)}") from error
+        with self._asking(topic) as (session, table):
+            self._append(session, session.createDataFrame(rows), topic, table, self._writer, version)
+
+    def seal(self, topic: str, writer: str) -> None:
+        """From now on nothing that `writer` appends to the table of `topic` takes effect.
+
+        Raises:
+            LakeError: that is not certain; the same call again settles it.
+        """
+        with self._asking(topic) as (session, table):
+            self._append(session, session.createDataFrame([], COLUMNS), topic, table, writer, LAST_VERSION)
+        log.info("sealed", writer=writer, table=table)
+
+    def last_offsets(self, topic: str, spans: Mapping[int, Span | None]) -> dict[int, int]:
+        """The highest offset of each partition that has rows in the table of `topic`.
+
+        Args:
+            topic: whose table.
+            spans: the partitions, and the offsets among which to look; none for all, which takes long where the table
+                has many files: about 1 s for each 1,000, against 0.3 s at any number.
+
+        Returns:
+            The highest that was found; what lies outside of the partition's span may be left out, and may not.
+
+        Raises:
+            LakeError: the lake does not tell.
+        """
+        bounded = {number: span for number, span in spans.items() if span is not None}
+        conditions = [_among(term) for term in terms(bounded)]
+        unbounded = sorted(spans.keys() - bounded.keys())
+        found: dict[int, int] = {}
+        with self._asking(topic) as (session, table):
+            try:
+                rows = session.read.format("delta").load(table)
+                if conditions:
+                    found |= _last_offsets(rows.where(reduce(or_, conditions)))
+                if unbounded:
+                    found |= _last_offsets(rows.where(column("partition").isin(unbounded)))
+            except AnalysisException as error:
+                if error.getCondition() not in NO_TABLE:
+                    raise
+        return found
 
     def close(self) -> None:
         """Lets the session go."""
         former, self._session = self._session, None
         _let_go(former)
+
+    @contextmanager
+    def _asking(self, topic: str) -> Iterator[tuple[SparkSession, str]]:
+        """The session and the table of `topic`; what goes wrong with them is a LakeError that names the table."""
+        session = self._session
+        if session is None:
+            raise LakeError("there is no Spark session")
+        table = location(self._root, topic)
+        try:
+            yield session, table
+        except Exception as error:  # whatever gRPC, Arrow and Spark raise: to the caller it is one and the same
+            raise LakeError(f"{table}: {brief(error)}") from error
+
+    def _append(
+        self, session: SparkSession, rows: DataFrame, topic: str, table: str, writer: str, version: int
+    ) -> None:
+        if topic not in self._created:
+            self._create(session, table)
+            self._created.add(topic)
+        (rows.write.format("delta").mode("append").option("txnAppId", writer).option("txnVersion", version).save(table))
 
     def _create(self, session: SparkSession, table: str) -> None:
         for tries_left in reversed(range(CREATION_TRIES)):
@@ -105,6 +166,14 @@ class Lake:
                 log.info("creates the table again", table=table, reason=brief(error))
             else:
                 return
+
+
+def _among(term: Term) -> Column:
+    return column("partition").isin(list(term.partitions)) & column("offset").between(term.span.low, term.span.high)
+
+
+def _last_offsets(rows: DataFrame) -> dict[int, int]:
+    return {row[0]: row[1] for row in rows.groupBy("partition").agg(max_of("offset")).collect()}
 
 
 def open_session(remote: str) -> SparkSession:

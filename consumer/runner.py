@@ -5,7 +5,9 @@ when a command is obeyed nothing that was read awaits its commit. Writes and the
 of their own, while this one waits and keeps the heartbeat.
 
 The order within a cycle is what keeps records: the lake first, then the commit to Kafka, then the acknowledgement.
-Whatever is interrupted when, the next reader begins at or before the first record that is not in the lake.
+Before a partition is read it is taken over (`consumer.takeover`), which goes on in a thread of its own while others are
+read, and claimed; it is released before a stop is acknowledged. Whatever is interrupted when, the next reader begins at
+the first record that is not in the lake, and nobody else writes it.
 """
 
 import threading
@@ -14,9 +16,10 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import pyarrow as pa
 import structlog
@@ -25,16 +28,22 @@ from confluent_kafka import KafkaException
 from consumer.backoff import pause_s
 from consumer.batch import Batch
 from consumer.channel import CommandReader, Reporter
+from consumer.claims import RELEASED, Committed, claim, writer
 from consumer.commands import Holding
 from consumer.cycle import FetchPhase
 from consumer.fetcher import Fetcher
 from consumer.kafka import FatalKafkaError, brief, common_config, fetching_config, reading_config
 from consumer.lake import Lake, LakeError
+from consumer.offsets import FencedError, GroupOffsets
 from consumer.settings import ConsumerSettings
 from consumer.table import rows
+from consumer.takeover import take_over
 from domain import topics
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerReport, ConsumerState, Cycle, PartitionRef
+from domain.messages import ConsumerReport, ConsumerState, Cycle, Order, PartitionRef
+from domain.partitions import TopicPartition
+
+Result = TypeVar("Result")
 
 LOOK_EVERY_S = 0.1
 """How often a wait looks at what else there is to do."""
@@ -70,15 +79,32 @@ def run(
         stop: ends the consumer.
 
     Raises:
-        ConsumerError: it cannot go on, or had to leave with a batch that the lake did not take.
+        ConsumerError: it cannot go on: another consumer has taken over from it, or a client of its own failed for good;
+            or it had to leave with a batch that the lake did not take.
     """
     try:
         with ConsumerProcess(
             consumer, group, bootstrap_servers, client_config, settings, metadata_topic, stop
         ) as process:
             process.run()
+    except FencedError as error:
+        raise ConsumerError(f"consumer {consumer}: {error}") from error
     except FatalKafkaError as error:
         raise ConsumerError(f"consumer {consumer}: the Kafka client failed for good: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _TakeOver:
+    """Partitions that are being taken over, each with the stint that it is for."""
+
+    stints: Mapping[TopicPartition, Order]
+    positions: Future[dict[TopicPartition, int]]
+    give_up_at: float
+    """On the monotonic clock."""
+
+    @property
+    def ended(self) -> bool:
+        return self.positions.done() or time.monotonic() >= self.give_up_at
 
 
 class ConsumerProcess:
@@ -97,20 +123,28 @@ class ConsumerProcess:
         self._settings = settings
         self._stop = stop
         self._metadata_topic = metadata_topic
+        self._group = group
         self._holding = Holding(consumer, incarnation=uuid.uuid4().hex)
+        self._writer = writer(consumer, self._holding.incarnation)
         self._log = log.bind(consumer=consumer, incarnation=self._holding.incarnation)
         common = common_config(bootstrap_servers, consumer, client_config)
         try:
+            reading = reading_config(common, group)
             self._reporter = Reporter(common, metadata_topic)
-            self._commands = CommandReader(reading_config(common, group), metadata_topic, consumer)
+            self._commands = CommandReader(reading, metadata_topic, consumer)
+            self._offsets = GroupOffsets(common, reading, group, self._writer)
             self._fetcher = Fetcher(fetching_config(common, group, settings.batch_bytes))
         except KafkaException as error:
             raise ConsumerError(
                 f"consumer {consumer}: the Kafka client refuses its settings: {brief(error)}"
             ) from error
-        writer = f"{group}/{consumer}/{self._holding.incarnation}"
-        self._lake = Lake(settings.spark_remote, settings.lake_root, writer)
+        self._lake = Lake(settings.spark_remote, settings.lake_root, f"{group}/{self._writer}")
         self._phase = FetchPhase(settings.batch_bytes, settings.wait_time_secs)
+        self._seal: dict[TopicPartition, tuple[str, ...]] = {}
+        """Whom the controller wants sealed before the partition is read."""
+        self._taking_over: _TakeOver | None = None
+        self._claimed: dict[TopicPartition, int] = {}
+        """The partitions that this process claims, and the positions that it has committed."""
         self._ready = False
         self._fault: str | None = None
         self._largest_bytes = 0
@@ -128,6 +162,8 @@ class ConsumerProcess:
         self._reporter.close(LAST_REPORT_LIMIT_S)
         self._commands.close()
         self._fetcher.close()
+        if self._taking_over is None:  # its thread would be in the middle of a request
+            self._offsets.close()
         self._lake.close()
 
     def run(self) -> None:
@@ -138,11 +174,14 @@ class ConsumerProcess:
         self._ready = True
         while not self._stop.is_set():
             self._cycle()
+        self._release(self._holding.partitions)
         self._report(leaving=True)
         self._log.info("leaves")
 
     def _take_place(self) -> None:
-        """Finds its place among the commands. Nobody has heard of this process before, so none is for it yet.
+        """Finds its place among the commands, and among those that commit.
+
+        Nobody has heard of this process before: no command is for it yet, and nobody wants to fence it.
 
         Raises:
             ConsumerError: there was none within the limit.
@@ -152,6 +191,7 @@ class ConsumerProcess:
         while True:
             try:
                 self._commands.begin()
+                self._offsets.open()
             except KafkaException as error:
                 failures += 1
                 fault = f"partition {self._holding.consumer} of {self._metadata_topic}: {brief(error)}"
@@ -195,7 +235,7 @@ class ConsumerProcess:
             reads = batch.reads(self._holding.stints)
             self._write(batch)
             written = time.monotonic()
-            self._until_committed(lambda: self._fetcher.commit(batch.next_offsets))
+            self._claim(batch.next_offsets)
             done = Cycle(
                 bytes=batch.bytes,
                 records=batch.records,
@@ -207,7 +247,7 @@ class ConsumerProcess:
         obeyed = not self._stop.is_set() and self._obey()
         if done is not None or obeyed:
             self._report(done)
-        self._fetcher.settle()
+        self._place_what_was_started()
         self._beat()
 
     def _gather(self) -> Batch:
@@ -217,7 +257,8 @@ class ConsumerProcess:
         largest_bytes = 0
         while True:
             elapsed_s = time.monotonic() - began
-            interrupted = self._stop.is_set() or self._commands.waiting()
+            taken_over = self._taking_over is not None and self._taking_over.ended
+            interrupted = self._stop.is_set() or taken_over or self._commands.waiting()
             ask = self._phase.next_ask(batch.bytes, elapsed_s, self._largest_bytes, interrupted)
             if ask is None:
                 break
@@ -265,6 +306,10 @@ class ConsumerProcess:
         if holding.applied == self._holding.applied:
             return False
         self._fetcher.stop(change.stop)
+        self._release(change.stop)
+        for partition in change.stop:
+            self._seal.pop(partition, None)
+        self._seal.update(dict.fromkeys(change.start, change.seal))
         self._fetcher.start(change.start)
         self._until_committed(lambda: self._commands.persist(holding.incarnation, holding.applied))
         # Not before it is persisted: a heartbeat in between would acknowledge it.
@@ -277,6 +322,58 @@ class ConsumerProcess:
         )
         return True
 
+    def _place_what_was_started(self) -> None:
+        """Begins to take over what was started, or to read what has been taken over."""
+        if self._taking_over is None:
+            if partitions := self._fetcher.settle():
+                self._taking_over = self._begin_to_take_over(partitions)
+            return
+        if not self._taking_over.ended:
+            return
+        ended, self._taking_over = self._taking_over, None
+        still_held = {
+            partition for partition, stint in ended.stints.items() if self._holding.stints.get(partition) == stint
+        }
+        try:
+            if not ended.positions.done():
+                raise LakeError(f"no answer within {self._settings.write_limit_s:g} s")
+            positions = {
+                partition: offset for partition, offset in ended.positions.result().items() if partition in still_held
+            }
+        except LakeError as error:
+            self._fetcher.hinder(still_held, f"cannot be taken over: {error}")
+            self._open_session()
+        except KafkaException as error:
+            self._fetcher.hinder(still_held, f"cannot be taken over: {brief(error)}")
+        else:
+            self._claim(positions)
+            self._fetcher.place(positions)
+
+    def _begin_to_take_over(self, partitions: Collection[TopicPartition]) -> _TakeOver:
+        told = {writer for partition in partitions for writer in self._seal.get(partition, ())}
+        self._log.info("takes over", partitions=[str(partition) for partition in partitions], seal=sorted(told))
+        return _TakeOver(
+            {partition: self._holding.stints[partition] for partition in partitions},
+            in_thread(lambda: take_over(partitions, told, self._writer, self._offsets, self._lake, self._group)),
+            time.monotonic() + self._settings.write_limit_s,
+        )
+
+    def _claim(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Commits the positions as one who reads on."""
+        self._commit({partition: Committed(offset, claim(self._writer)) for partition, offset in positions.items()})
+        self._claimed.update(positions)
+
+    def _release(self, partitions: Collection[TopicPartition]) -> None:
+        """Commits the positions of those that it claims as one who reads no more."""
+        claimed = [partition for partition in partitions if partition in self._claimed]
+        self._commit({partition: Committed(self._claimed[partition], RELEASED) for partition in claimed})
+        for partition in claimed:
+            del self._claimed[partition]
+
+    def _commit(self, positions: Mapping[TopicPartition, Committed]) -> None:
+        if positions:
+            self._until_committed(lambda: self._offsets.commit(positions))
+
     def _until_committed(self, commit: Callable[[], None]) -> None:
         """Calls `commit` until the brokers have taken it.
 
@@ -285,8 +382,11 @@ class ConsumerProcess:
         """
         failures = 0
         while True:
+            committing = in_thread(commit)
+            while not committing.done():
+                self._wait_for([committing], LOOK_EVERY_S)
             try:
-                commit()
+                committing.result()
             except KafkaException as error:
                 failures += 1
                 self._set_fault(f"commit: {brief(error)}")
@@ -354,17 +454,17 @@ class ConsumerProcess:
         )
 
 
-def in_thread(call: Callable[[], None]) -> Future[None]:
+def in_thread(call: Callable[[], Result]) -> Future[Result]:
     """Runs `call` in a thread that does not keep the process from ending, whatever it waits for."""
-    future: Future[None] = Future()
+    future: Future[Result] = Future()
 
     def body() -> None:
         try:
-            call()
+            result = call()
         except BaseException as error:
             future.set_exception(error)
         else:
-            future.set_result(None)
+            future.set_result(result)
 
     threading.Thread(target=body, daemon=True).start()
     return future

@@ -22,10 +22,11 @@ SCHEMA = pa.schema(
 )
 """The columns of every table. `error` says why a record could not be parsed; null where nothing was amiss."""
 
-_COLUMNS = (
+COLUMNS = (
     "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, ingest_date DATE, error STRING"
 )
+"""The same in SQL."""
 
 
 def location(lake_root: str, topic: str) -> str:
@@ -44,7 +45,7 @@ def creation(table: str) -> str:
     """
     quoted = table.replace("`", "``")
     return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{quoted}` ({_COLUMNS}) USING DELTA PARTITIONED BY (ingest_date) "
+        f"CREATE TABLE IF NOT EXISTS delta.`{quoted}` ({COLUMNS}) USING DELTA PARTITIONED BY (ingest_date) "
         "TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'partition,offset,timestamp')"
     )
 

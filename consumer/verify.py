@@ -10,12 +10,9 @@ from pyspark.sql.connect.functions import max as max_of
 from pyspark.sql.connect.functions import min as min_of
 from pyspark.sql.connect.session import SparkSession
 
-from consumer.lake import LakeError, brief, open_session, release
+from consumer.lake import NO_TABLE, LakeError, brief, open_session, release
 from consumer.table import location
 from domain.partitions import TopicPartition
-
-NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND"})
-"""What Spark calls a table that does not exist."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -15,6 +15,8 @@ from domain.messages.codec import Count, EpochSeconds, Message, MessageError, Pa
 
 ConsumerNumber = Annotated[int, Field(ge=1)]
 Incarnation = Annotated[str, Field(min_length=1, max_length=64)]
+Writer = Annotated[str, Field(pattern=r"^[1-9][0-9]*/.{1,64}$")]
+"""A process that writes: `consumer/incarnation`."""
 
 
 class Order(NamedTuple):
@@ -32,7 +34,13 @@ class Action(StrEnum):
 
 
 class ConsumerCommand(Message):
-    """From the controller: stop, or start, reading these partitions."""
+    """From the controller: stop, or start, reading these partitions.
+
+    A start may name writers to `seal`: processes that may have read one of these partitions, or may be about to, and
+    are not known to have released it, because they ended or are taken to have ended. Before it reads, the consumer
+    makes sure that nothing more of theirs takes effect, in the lake or in the group's commits; a process that is
+    sealed while it lives has to end. Naming one that had released everything does no harm.
+    """
 
     kind: Literal["command"] = "command"
     consumer: ConsumerNumber
@@ -43,6 +51,8 @@ class ConsumerCommand(Message):
     sequence: Count
     action: Action
     partitions: tuple[PartitionRef, ...]
+    seal: tuple[Writer, ...] = ()
+    """Of a start only."""
 
     @property
     def order(self) -> Order:

@@ -85,8 +85,8 @@ def start_process(
 ) -> Iterator[StartProcess]:
     begun: list[subprocess.Popen[bytes]] = []
 
-    def start(number: int, **settings: Any) -> "subprocess.Popen[bytes]":
-        arguments = consumer_arguments(number) | {"settings": consumer_settings | settings}
+    def start(number: int, fault: dict[str, Any] | None = None, **settings: Any) -> "subprocess.Popen[bytes]":
+        arguments = consumer_arguments(number) | {"settings": consumer_settings | settings, "fault": fault}
         with (tmp_path / f"consumer-{number}-{len(begun)}.log").open("wb") as log:
             begun.append(subprocess.Popen([sys.executable, PROGRAM, json.dumps(arguments)], stdout=log, stderr=log))
         return begun[-1]

@@ -43,7 +43,12 @@ class Driver:
         self._producer.close()
 
     def command(
-        self, action: Action, partitions: Iterable[TopicPartition], to: ConsumerReport, sequence: int | None = None
+        self,
+        action: Action,
+        partitions: Iterable[TopicPartition],
+        to: ConsumerReport,
+        sequence: int | None = None,
+        seal: Iterable[str] = (),
     ) -> Order:
         """Sends a command to the process that reported; the next in order, unless a sequence is given."""
         if sequence is None:
@@ -57,6 +62,7 @@ class Driver:
             sequence=sequence,
             action=action,
             partitions=tuple(map(PartitionRef.of, partitions)),
+            seal=tuple(seal),
         )
         self.send(to.consumer, command.encode())
         return command.order
@@ -183,4 +189,5 @@ class RunningConsumer:
 StartConsumer = Callable[..., RunningConsumer]
 """`start_consumer(number, **settings)` begins a consumer; it is told to leave at the end of the test."""
 StartProcess = Callable[..., "subprocess.Popen[bytes]"]
-"""`start_process(number, **settings)` begins one in a process of its own; it is killed at the end of the test."""
+"""`start_process(number, fault=None, **settings)` begins one in a process of its own, which is killed at the end of the
+test; of faults tells `consumer_program`."""

@@ -161,3 +161,11 @@ def test_after_its_stop_was_carried_out_no_earlier_start_brings_a_partition_back
     holding, _ = holding.apply(after)
     assert A not in holding.partitions
     assert holding.applied == last.order
+
+
+def test_a_start_says_whom_to_seal_first() -> None:
+    first = start(A, sequence=1).model_copy(update={"seal": ("2/b", "1/a")})
+    second = start(B, sequence=2).model_copy(update={"seal": ("1/a",)})
+    holding, change = BEGIN.apply([first, second])
+    assert change == Change(start=(A, B), seal=("1/a", "2/b"))
+    assert holding.apply([first])[1] == Change()

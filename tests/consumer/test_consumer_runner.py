@@ -1,7 +1,6 @@
 """A whole consumer on a real broker and a real lake; the test plays the controller's part."""
 
 import os
-import random
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -249,7 +248,7 @@ def test_while_the_lake_cannot_be_written_nothing_is_lost(
     assert topic in degraded.reason
     driver.listen(1.0)
     assert driver.read_by() == 0
-    assert driver.committed(partitions[:1])[partitions[0]] < 0
+    assert driver.committed(partitions[:1])[partitions[0]] == 0
 
     in_the_way.unlink()
     driver.wait_until_read(5_000)
@@ -269,7 +268,7 @@ def test_a_consumer_that_has_to_leave_with_an_unwritten_batch_does_not_say_that_
         consumer.leave()
     driver.listen(1.0)
     assert driver.reports[-1].partitions != ()
-    assert driver.committed(partitions[:1])[partitions[0]] < 0
+    assert driver.committed(partitions[:1])[partitions[0]] == 0
 
 
 def test_without_a_spark_server_a_consumer_says_why_and_gives_up(driver: Driver, start_consumer: StartConsumer) -> None:
@@ -328,30 +327,6 @@ def test_a_spark_server_that_hangs_and_then_is_restarted_costs_no_record(
         driver.wait_until_read(produced)
         assert verify(server.remote, str(lake_root), [partitions[0].topic]) == {partitions[0]: whole(produced)}
         driver.stop(partitions[:1], driver.reports[-1])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_after_a_kill_under_load_the_successor_reads_everything(
-    seed: int, driver: Driver, start_process: StartProcess, partitions: list[TopicPartition], accounts: Accounts
-) -> None:
-    for partition in partitions:
-        driver.produce(partition, 0, 5_000)
-    process = start_process(1)
-    begun = driver.wait_for(ready)
-    driver.start(partitions, begun)
-    driver.wait_for(lambda report: report.cycle is not None)
-    driver.listen(random.Random(seed).uniform(0.0, 1.5))
-    process.kill()
-    process.wait()
-
-    start_process(1)
-    successor = driver.wait_for(lambda report: ready(report) and report.incarnation != begun.incarnation)
-    driver.start(partitions, successor)
-    driver.wait_for(lambda _: driver.committed(partitions) == dict.fromkeys(partitions, 5_000), seen=False)
-    for partition, account in accounts(partitions[0].topic).items():
-        assert account.distinct_offsets == 5_000, partition
-        assert account.last_offset == 4_999, partition
 
 
 def test_sigterm_ends_a_consumer_with_its_batch_written(

@@ -45,33 +45,53 @@ def fetch(fetcher: Fetcher, count: int) -> list[Record]:
     return records
 
 
-def test_a_partition_without_a_commit_is_read_from_its_beginning(
+def read(fetcher: Fetcher, *partitions: TopicPartition, offset: int = 0) -> None:
+    """Starts partitions, all from the same offset."""
+    fetcher.start(partitions)
+    assert fetcher.settle() == partitions
+    fetcher.place(dict.fromkeys(partitions, offset))
+
+
+def test_a_partition_is_read_from_where_it_is_placed(
     driver: Driver, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
 ) -> None:
     driver.produce(partitions[0], 0, 10)
     fetcher = open_fetcher()
-    fetcher.start(partitions[:1])
-    records = fetch(fetcher, 10)
-    assert [record.offset for record in records] == list(range(10))
+    read(fetcher, partitions[0], offset=3)
+    records = fetch(fetcher, 7)
+    assert [record.offset for record in records] == list(range(3, 10))
     assert {record.partition for record in records} == {partitions[0]}
     assert all(record.timestamp_ms for record in records)
 
 
-def test_a_partition_is_read_on_from_what_was_committed_by_whomever(
+def test_a_partition_that_was_stopped_has_to_be_placed_anew(
     driver: Driver, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
 ) -> None:
     driver.produce(partitions[0], 0, 20)
-    first, second = open_fetcher(), open_fetcher()
-    first.start(partitions[:1])
-    fetch(first, 5)
-    first.stop(partitions[:1])
-    first.commit({partitions[0]: 5})
-    second.start(partitions[:1])
-    assert [record.offset for record in fetch(second, 5)] == [5, 6, 7, 8, 9]
-    second.stop(partitions[:1])
-    second.commit({partitions[0]: 10})
-    first.start(partitions[:1])
-    assert [record.offset for record in fetch(first, 10)] == list(range(10, 20))
+    fetcher = open_fetcher()
+    read(fetcher, partitions[0])
+    fetch(fetcher, 5)
+    fetcher.stop(partitions[:1])
+    assert fetcher.settle() == ()
+    read(fetcher, partitions[0], offset=10)
+    assert [record.offset for record in fetch(fetcher, 10)] == list(range(10, 20))
+
+
+def test_a_partition_that_cannot_be_placed_has_a_fault_until_it_is(
+    driver: Driver, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
+) -> None:
+    driver.produce(partitions[0], 0, 1)
+    fetcher = open_fetcher()
+    fetcher.start(partitions[:1])
+    assert fetcher.settle() == tuple(partitions[:1])
+    fetcher.hinder(partitions[:2], "the lake is away")
+    assert fetcher.fault == f"{partitions[0]}: the lake is away"
+    assert fetcher.settle() == (), "not at once"
+    fetcher.start([])
+    assert fetcher.settle() == tuple(partitions[:1])
+    fetcher.place({partitions[0]: 0})
+    assert fetcher.fault is None
+    assert len(fetch(fetcher, 1)) == 1
 
 
 def test_nothing_more_is_handed_out_of_a_partition_that_was_stopped(
@@ -80,7 +100,7 @@ def test_nothing_more_is_handed_out_of_a_partition_that_was_stopped(
     driver.produce(partitions[0], 0, 2000)
     driver.produce(partitions[1], 0, 2000)
     fetcher = open_fetcher()
-    fetcher.start(partitions[:2])
+    read(fetcher, *partitions[:2])
     fetch(fetcher, 10)
     fetcher.stop(partitions[:1])
     driver.produce(partitions[1], 2000, 2000)
@@ -94,7 +114,7 @@ def test_a_partition_does_not_wait_behind_the_backlog_of_another(
     backlog, *slow = partitions
     driver.produce(backlog, 0, 30_000, size=1_000)
     fetcher = open_fetcher()
-    fetcher.start(partitions)
+    read(fetcher, *partitions)
     fetch(fetcher, 2_000)
     for partition in slow:
         driver.produce(partition, 0, 10)
@@ -107,7 +127,7 @@ def test_a_partition_does_not_wait_behind_the_backlog_of_another(
     assert passed_bytes < 6 * BATCH_BYTES
 
 
-def test_what_was_committed_and_is_gone_by_now_is_passed_over(
+def test_what_is_gone_by_now_is_passed_over(
     driver: Driver,
     open_fetcher: Callable[[], Fetcher],
     create_topic: Callable[..., str],
@@ -116,9 +136,8 @@ def test_what_was_committed_and_is_gone_by_now_is_passed_over(
     partition = TopicPartition(create_topic(f"{unique_name}.short"), 0)
     driver.produce(partition, 0, 10)
     fetcher = open_fetcher()
-    fetcher.commit({partition: 4})
     driver.delete_before(partition, 7)
-    fetcher.start([partition])
+    read(fetcher, partition, offset=4)
     assert [record.offset for record in fetch(fetcher, 3)] == [7, 8, 9]
 
 
@@ -128,7 +147,7 @@ def test_records_of_an_aborted_transaction_are_not_read(
     driver.produce_aborted(partitions[0], 3)
     driver.produce(partitions[0], 0, 1)
     fetcher = open_fetcher()
-    fetcher.start(partitions[:1])
+    read(fetcher, partitions[0])
     (record,) = fetch(fetcher, 1)
     assert record.offset >= 3, "the aborted ones come before it"
 
@@ -139,6 +158,7 @@ def test_a_start_of_nothing_that_exists_says_so(
     fetcher = open_fetcher()
     beyond = TopicPartition(partitions[0].topic, 9)
     fetcher.start([beyond])
+    assert fetcher.settle() == ()
     assert fetcher.fault is not None
     assert str(beyond) in fetcher.fault
     assert "4 partitions" in fetcher.fault

@@ -1,5 +1,6 @@
 """Appends to real tables."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
@@ -10,6 +11,7 @@ import pytest
 from cli.embedded.spark import SparkConnectServer
 from consumer.batch import Record
 from consumer.lake import Lake, LakeError, open_session, release
+from consumer.spans import Span
 from consumer.table import location, rows
 from consumer.verify import PartitionAccount, verify
 from domain.partitions import TopicPartition
@@ -126,4 +128,60 @@ def test_a_table_that_cannot_be_written_is_named(lake_root: Path, open_lake: Ope
     lake = open_lake("group/1/a")
     with pytest.raises(LakeError, match="data"):
         lake.append("data", 1, rows([record(0)], TODAY))
+    lake.close()
+
+
+def test_a_writer_that_is_sealed_writes_no_more_and_others_do(
+    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+) -> None:
+    former, successor = open_lake("group/1/a"), open_lake("group/1/b")
+    former.append("data", 1, rows([record(0)], TODAY))
+    successor.seal("data", "group/1/a")
+    former.append("data", 2, rows([record(1)], TODAY))
+    successor.append("data", 1, rows([record(1)], TODAY))
+    successor.seal("data", "group/1/a")
+    for lake in (former, successor):
+        lake.close()
+    assert verify(spark_server.remote, str(lake_root), ["data"]) == {
+        TopicPartition("data", 0): PartitionAccount(rows=2, distinct_offsets=2, first_offset=0, last_offset=1)
+    }
+
+
+def test_a_writer_can_be_sealed_before_the_table_is_there(
+    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+) -> None:
+    former, successor = open_lake("group/1/a"), open_lake("group/1/b")
+    successor.seal("data", "group/1/a")
+    former.append("data", 1, rows([record(0)], TODAY))
+    for lake in (former, successor):
+        lake.close()
+    assert verify(spark_server.remote, str(lake_root), ["data"]) == {}
+
+
+def test_what_is_found_after_a_seal_is_what_stays_whatever_was_under_way(open_lake: OpenLake) -> None:
+    """A batch large enough to be under way when the seal comes: it is in before it, or never."""
+    former, successor = open_lake("group/1/a"), open_lake("group/1/b")
+    former.append("data", 1, rows([record(0)], TODAY))
+    batch = rows([record(offset) for offset in range(1, 200_001)], TODAY)
+    for version in range(2, 5):
+        with ThreadPoolExecutor(1) as thread:
+            write = thread.submit(former.append, "data", version, batch)
+            time.sleep(0.1 * version)
+            successor.seal("data", "group/1/a")
+            found = successor.last_offsets("data", {0: None})
+            write.exception()
+        assert successor.last_offsets("data", {0: None}) == found
+    for lake in (former, successor):
+        lake.close()
+
+
+def test_last_offsets_are_found_within_spans_and_without(open_lake: OpenLake) -> None:
+    lake = open_lake("group/1/a")
+    assert lake.last_offsets("data", {0: None, 1: Span(0, 9)}) == {}, "no table"
+    lake.append("data", 1, rows([record(0), record(1), record(5, partition=1)], TODAY))
+    lake.append("data", 2, rows([record(2), record(9, partition=2)], TODAY))
+    assert lake.last_offsets("data", {0: None, 1: None, 3: None}) == {0: 2, 1: 5}
+    assert lake.last_offsets("data", {0: Span(1, 5), 1: Span(5, 5), 2: Span(8, 20)}) == {0: 2, 1: 5, 2: 9}
+    assert lake.last_offsets("data", {0: Span(3, 9)}) == {}
+    assert lake.last_offsets("data", {0: Span(1, 5), 2: None, 3: None}) == {0: 2, 2: 9}
     lake.close()

@@ -1,0 +1,74 @@
+"""Takes partitions over from whoever read them before: seals those writers, and finds where reading goes on.
+
+The order is what keeps every record once:
+
+1. who claims the partitions is looked up in the group's commits, and joined to whom the controller named;
+2. these writers are fenced in Kafka: from here on a commit tells of rows that are in the lake;
+3. they are sealed on the table of every topic concerned: from here on only the caller adds rows of these partitions;
+4. now the positions are read, from the commits and the lake (`consumer.claims`).
+
+Whatever is interrupted is done again from the first step, by this process or by the next.
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from consumer.claims import next_offset, to_seal, where_to_look
+from consumer.lake import Lake
+from consumer.offsets import GroupOffsets
+from consumer.spans import Span
+from domain.partitions import TopicPartition
+
+
+def take_over(
+    partitions: Iterable[TopicPartition], told: Iterable[str], own: str, offsets: GroupOffsets, lake: Lake, group: str
+) -> dict[TopicPartition, int]:
+    """Where reading of each of the partitions goes on; none of their former readers adds anything after that.
+
+    Args:
+        partitions: which exist, and which the caller may read.
+        told: the writers that the controller names.
+        own: the caller's name as a writer.
+        offsets: of the group.
+        lake: with a session.
+        group: whose writers' names in the lake begin with it.
+
+    Raises:
+        LakeError: the lake does not do it, or does not tell.
+        KafkaException: the brokers do not.
+    """
+    wanted = sorted(partitions)
+    topics = sorted({partition.topic for partition in wanted})
+    committed = offsets.committed(wanted)
+    writers = to_seal(own, told, committed.values())
+    with ThreadPoolExecutor(max(len(topics), 1)) as threads:
+        if writers:
+            for writer in writers:
+                offsets.fence(writer)
+            for sealed in [threads.submit(_seal, lake, topic, writers, group) for topic in topics]:
+                sealed.result()
+            committed = offsets.committed(wanted)
+        ranges = offsets.ranges(wanted)
+        places = {
+            partition: where_to_look(committed[partition], ranges[partition].end)
+            for partition in wanted
+            if not ranges[partition].empty
+        }
+        looked_up = [threads.submit(_last_offsets, lake, topic, places) for topic in topics]
+        last = {partition: offset for found in looked_up for partition, offset in found.result().items()}
+    positions = {}
+    for partition in wanted:
+        position = next_offset(last.get(partition), committed[partition])
+        positions[partition] = ranges[partition].beginning if position is None else position
+    return positions
+
+
+def _seal(lake: Lake, topic: str, writers: Iterable[str], group: str) -> None:
+    for writer in writers:
+        lake.seal(topic, f"{group}/{writer}")
+
+
+def _last_offsets(lake: Lake, topic: str, places: Mapping[TopicPartition, Span | None]) -> dict[TopicPartition, int]:
+    spans = {partition.partition: span for partition, span in places.items() if partition.topic == topic}
+    found = lake.last_offsets(topic, spans) if spans else {}
+    return {TopicPartition(topic, number): offset for number, offset in found.items()}

@@ -1,0 +1,39 @@
+from consumer.claims import RELEASED, Committed, claim, next_offset, to_seal, where_to_look, writer
+from consumer.spans import Span
+
+
+def test_whoever_claims_a_partition_is_sealed_and_so_is_whom_the_controller_names() -> None:
+    committed = [
+        Committed(5, claim("2/b")),
+        Committed(7, RELEASED),
+        Committed(7, "a note of somebody else"),
+        Committed(9, claim(writer(1, "a"))),
+        None,
+    ]
+    assert to_seal("3/c", ["2/b", "4/d"], committed) == ("1/a", "2/b", "4/d")
+
+
+def test_nobody_seals_himself() -> None:
+    assert to_seal("3/c", ["3/c"], [Committed(5, claim("3/c"))]) == ()
+
+
+def test_what_kcga_committed_is_never_ahead_of_the_lake() -> None:
+    committed = Committed(50, claim("1/a"))
+    assert where_to_look(committed, end=70) == Span(49, 70)
+    assert next_offset(60, committed) == 61
+    assert next_offset(49, committed) == 50
+    assert next_offset(None, committed) == 50
+    assert next_offset(3, committed) == 50, "found beside the span"
+    assert where_to_look(Committed(0), end=0) == Span(0, 0)
+
+
+def test_a_commit_of_somebody_else_counts_where_the_lake_has_no_row() -> None:
+    for committed in (Committed(50, ""), Committed(50, "a note"), None):
+        assert where_to_look(committed, end=70) is None
+        assert next_offset(10, committed) == 11
+        assert next_offset(60, committed) == 61
+    assert next_offset(None, Committed(50, "")) == 50
+
+
+def test_where_nothing_is_known_reading_begins_at_the_beginning() -> None:
+    assert next_offset(None, None) is None

@@ -1,0 +1,175 @@
+"""Consumers that are killed or frozen at every step, on a real broker and a real lake: each record is there once."""
+
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from cli.embedded.spark import SparkConnectServer
+from consumer.claims import writer
+from consumer.verify import PartitionAccount, verify
+from domain.messages import Action, ConsumerReport, ConsumerState
+from domain.partitions import TopicPartition
+from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartProcess
+
+RECORDS = 4_000
+"""Of each partition, before the first process begins: some cycles' worth."""
+MORE = 500
+"""Of each partition, once the last one reads."""
+STRAGGLES_S = 3.0
+"""How long after the end the lake is given for what a dead process may still have under way."""
+
+KILL, FREEZE = "SIGKILL", "SIGSTOP"
+
+Fault = dict[str, Any]
+
+
+def fault(signal_name: str, when: str, step: str, call: int = 1, seconds: float = 0.0) -> Fault:
+    return {"signal": signal_name, "when": when, "step": step, "call": call, "seconds": seconds}
+
+
+def in_flight(seed: int) -> Fault:
+    """A kill while the lake writes."""
+    chance = random.Random(seed)
+    return fault(KILL, "during", "write", call=chance.randint(1, 3), seconds=chance.uniform(0.05, 0.9))
+
+
+WHILE_IT_READS = [
+    *(fault(KILL, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")),
+    fault(KILL, "before", "persist"),
+    fault(KILL, "after", "persist"),
+    *(in_flight(seed) for seed in range(8)),
+]
+WHILE_IT_TAKES_OVER = [
+    *(fault(KILL, when, step) for step in ("fence", "seal", "find", "commit") for when in ("before", "after")),
+    fault(KILL, "during", "seal", seconds=0.3),
+    fault(KILL, "before", "write"),
+]
+FROZEN = [
+    *(fault(FREEZE, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")),
+    fault(FREEZE, "during", "write", call=2, seconds=0.2),
+    fault(FREEZE, "before", "find"),
+    fault(FREEZE, "before", "commit"),
+]
+
+
+def name(fault: Fault) -> str:
+    return "-".join(f"{value:.2g}" if isinstance(value, float) else str(value) for value in fault.values())
+
+
+class Scene:
+    """Consumers that follow one another on the partitions of one topic."""
+
+    def __init__(self, driver: Driver, start_process: StartProcess, partitions: list[TopicPartition]) -> None:
+        self._driver = driver
+        self._start_process = start_process
+        self._partitions = partitions
+        self._former: list[ConsumerReport] = []
+        for partition in partitions:
+            driver.produce(partition, 0, RECORDS)
+
+    def begin(self, number: int, fault: Fault | None = None, *, told: bool) -> "subprocess.Popen[bytes]":
+        """Begins the next process, as consumer `number`, told of the ones before or left to find their claims."""
+        former = {report.incarnation for report in self._former}
+        process = self._start_process(number, fault)
+        ready = self._driver.wait_for(
+            lambda report: report.state is ConsumerState.READY and report.incarnation not in former
+        )
+        seal = [writer(report.consumer, report.incarnation) for report in self._former] if told else []
+        self._driver.command(Action.START, self._partitions, ready, seal=seal)
+        self._former.append(ready)
+        return process
+
+    def read_the_rest(self) -> None:
+        """Waits until the process that began last has read everything, and some more."""
+        for partition in self._partitions:
+            self._driver.produce(partition, RECORDS, MORE)
+        everything = dict.fromkeys(self._partitions, RECORDS + MORE)
+        deadline = time.monotonic() + PATIENCE_S
+        while self._driver.committed(self._partitions) != everything:
+            assert time.monotonic() < deadline, self._driver.reports[-3:]
+            self._driver.listen(0.5)
+        self._driver.listen(STRAGGLES_S)
+
+
+@pytest.fixture
+def partitions(data_topic: str) -> list[TopicPartition]:
+    return [TopicPartition(data_topic, number) for number in range(4)]
+
+
+@pytest.fixture
+def scene(driver: Driver, start_process: StartProcess, partitions: list[TopicPartition]) -> Scene:
+    return Scene(driver, start_process, partitions)
+
+
+EachOnce = Callable[[], None]
+
+
+@pytest.fixture
+def each_once(spark_server: SparkConnectServer, lake_root: Path, partitions: list[TopicPartition]) -> EachOnce:
+    """Makes sure that the lake holds each record once."""
+
+    def each_once() -> None:
+        count = RECORDS + MORE
+        account = PartitionAccount(rows=count, distinct_offsets=count, first_offset=0, last_offset=count - 1)
+        held = verify(spark_server.remote, str(lake_root), [partitions[0].topic])
+        assert held == dict.fromkeys(partitions, account)
+
+    return each_once
+
+
+def killed(process: "subprocess.Popen[bytes]") -> bool:
+    return process.wait(PATIENCE_S) == -signal.SIGKILL
+
+
+def frozen(process: "subprocess.Popen[bytes]") -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if psutil.Process(process.pid).status() == psutil.STATUS_STOPPED:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", WHILE_IT_READS, ids=name)
+def test_a_kill_while_it_reads_costs_no_record_and_doubles_none(
+    fault: Fault, scene: Scene, each_once: EachOnce
+) -> None:
+    assert killed(scene.begin(1, fault, told=False))
+    scene.begin(1, told=fault["call"] == 2)
+    scene.read_the_rest()
+    each_once()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", WHILE_IT_TAKES_OVER, ids=name)
+def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
+    fault: Fault, scene: Scene, each_once: EachOnce
+) -> None:
+    assert killed(scene.begin(1, in_flight(seed=20), told=False))
+    assert killed(scene.begin(2, fault, told=False))
+    scene.begin(3, told=False)
+    scene.read_the_rest()
+    each_once()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FROZEN, ids=name)
+def test_one_that_was_frozen_and_wakes_up_ends_and_has_written_nothing_more(
+    fault: Fault, scene: Scene, each_once: EachOnce
+) -> None:
+    zombie = scene.begin(1, fault, told=False)
+    assert frozen(zombie)
+    scene.begin(2, told=True)
+    time.sleep(random.Random(name(fault)).uniform(0.0, 4.0))
+    zombie.send_signal(signal.SIGCONT)
+    assert zombie.wait(PATIENCE_S) > 0
+    scene.read_the_rest()
+    each_once()

@@ -1,0 +1,266 @@
+"""The protocol of exactly once, explored to its end.
+
+A small world: one partition, one table, processes that begin one after another. Every step of a process that others can
+see is one step here. At any moment the process that is thought to be reading may be given up and the next one begins:
+either it is dead (it takes no further step, but what it has asked of the lake may still be carried out), or it is a
+zombie (it is frozen, and goes on as it was whenever it likes). All orders of all these steps are looked at.
+
+The rules of the lake and of Kafka here are those that were seen in the real ones: an append whose name is not newer
+than the newest of its writer is passed over with a success, one that a newer name of its writer overtook under way is
+refused, and a fenced producer's commit is refused.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+import pytest
+
+from consumer.claims import RELEASED, Committed, claim, next_offset, to_seal, where_to_look, writer
+
+RECORDS = 2
+"""In the partition. A batch is one record."""
+LAST_VERSION = 99
+
+
+class At(Enum):
+    """The step that a process takes next."""
+
+    NOT_BEGUN = auto()
+    LOOK = auto()
+    FENCE = auto()
+    SEAL = auto()
+    PLACE = auto()
+    CLAIM = auto()
+    ASK_LAKE = auto()
+    LAKE_ANSWERS = auto()
+    COMMIT = auto()
+    RELEASE = auto()
+    ENDED = auto()
+    """It has released the partition."""
+    DEAD = auto()
+
+
+class Given(Enum):
+    """What the controller knows of the process that the next one follows on."""
+
+    UP = auto()
+    """It is not known to have released the partition, and so the next is told to seal it."""
+    FORGOTTEN = auto()
+    """Nothing: the controller is another one, which learned only that no process is there any more."""
+
+
+@dataclass(frozen=True, order=True)
+class Append:
+    """An append that was asked for and is not settled."""
+
+    writer: int
+    version: int
+    offset: int
+    begun: bool = False
+    """The lake works on it: it has looked at the table, and will write."""
+    overtaken: bool = False
+    """A newer name of its writer was taken in the meantime: it will be refused."""
+
+
+@dataclass(frozen=True)
+class Process:
+    at: At = At.NOT_BEGUN
+    told: tuple[int, ...] = ()
+    former: tuple[int, ...] = ()
+    """The writers to fence and to seal, still to be done in this step."""
+    all_former: tuple[int, ...] = ()
+    position: int = 0
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class World:
+    processes: tuple[Process, ...]
+    versions: tuple[int, ...]
+    """The newest name that the lake has seen of each writer."""
+    rows: tuple[int, ...] = ()
+    under_way: tuple[Append, ...] = ()
+    committed: Committed | None = None
+    fenced: frozenset[int] = frozenset()
+
+    def with_process(self, number: int, process: Process) -> "World":
+        return replace(self, processes=(*self.processes[:number], process, *self.processes[number + 1 :]))
+
+    def having(self, number: int, **changes: object) -> "World":
+        return self.with_process(number, replace(self.processes[number], **changes))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Which of its guards are in force, and what can befall it."""
+
+    fences: bool = True
+    seals: bool = True
+    claims: bool = True
+    looks_into_lake: bool = True
+    zombies: bool = True
+    """Who is given up may live on."""
+    given: Given = Given.UP
+
+    def successors(self, world: World) -> Iterator[World]:
+        """The worlds one step on."""
+        for number, process in enumerate(world.processes):
+            yield from self._step(world, number, process)
+        for place in range(len(world.under_way)):
+            yield _worked_on(world, place)
+        yield from self._given_up(world)
+
+    def _given_up(self, world: World) -> Iterator[World]:
+        """The newest process is replaced: because it released the partition, or because it is taken for dead."""
+        begun = [number for number, process in enumerate(world.processes) if process.at is not At.NOT_BEGUN]
+        newest = begun[-1]
+        if newest + 1 == len(world.processes):
+            return
+        unreleased = tuple(number for number in begun if world.processes[number].at is not At.ENDED)
+        told = unreleased if self.given is Given.UP else ()
+        following = world.having(newest + 1, at=At.LOOK, told=told)
+        if world.processes[newest].at is At.ENDED:
+            yield following
+            return
+        yield following.with_process(newest, Process(At.DEAD))
+        if self.zombies:
+            yield following
+
+    def _step(self, world: World, number: int, process: Process) -> Iterator[World]:
+        own = writer(1, str(number))
+        match process.at:
+            case At.LOOK:
+                named = to_seal(own, [writer(1, str(told)) for told in process.told], [world.committed])
+                former = tuple(int(name.partition("/")[2]) for name in named)
+                yield world.having(number, at=At.FENCE if former else At.PLACE, former=former, all_former=former)
+            case At.FENCE:
+                fenced = world.fenced.union(process.former[:1] if self.fences else ())
+                left = process.former[1:]
+                following = replace(world, fenced=fenced)
+                if left:
+                    yield following.having(number, former=left)
+                else:
+                    yield following.having(number, at=At.SEAL, former=process.all_former)
+            case At.SEAL:
+                following = _sealed(world, process.former[0]) if self.seals else world
+                left = process.former[1:]
+                yield following.having(number, at=At.SEAL if left else At.PLACE, former=left)
+            case At.PLACE:
+                span = where_to_look(world.committed, RECORDS)
+                seen = [row for row in world.rows if span is None or span.low <= row <= span.high]
+                last = max(seen, default=None) if self.looks_into_lake else None
+                position = next_offset(last, world.committed)
+                yield world.having(number, at=At.CLAIM, position=position or 0)
+            case At.CLAIM:
+                yield self._committed(world, number, claim(own) if self.claims else RELEASED, At.ASK_LAKE)
+            case At.ASK_LAKE:
+                yield world.having(number, at=At.RELEASE)
+                if process.position < RECORDS:
+                    yield _asked(world.having(number, at=At.LAKE_ANSWERS, version=process.version + 1), number)
+            case At.LAKE_ANSWERS:
+                mine = [append for append in world.under_way if append.writer == number]
+                if len(mine) < 2:  # no answer within the limit, or a refusal: the same again
+                    yield _asked(world, number)
+                if len(mine) < 2 and world.versions[number] >= process.version:  # by the one, or by the other
+                    yield world.having(number, at=At.COMMIT, position=process.position + 1)
+            case At.COMMIT:
+                yield self._committed(world, number, claim(own) if self.claims else RELEASED, At.ASK_LAKE)
+            case At.RELEASE:
+                yield self._committed(world, number, RELEASED, At.ENDED)
+            case At.NOT_BEGUN | At.ENDED | At.DEAD:
+                return
+
+    def _committed(self, world: World, number: int, note: str, following: At) -> World:
+        if number in world.fenced:
+            return world.with_process(number, Process(At.DEAD))
+        position = world.processes[number].position
+        return replace(world, committed=Committed(position, note)).having(number, at=following)
+
+
+def _asked(world: World, number: int) -> World:
+    process = world.processes[number]
+    asked = Append(number, process.version, process.position)
+    return replace(world, under_way=tuple(sorted((*world.under_way, asked))))
+
+
+def _worked_on(world: World, place: int) -> World:
+    """The lake begins with an append, or passes over it; writes what it has begun, or refuses it."""
+    append = world.under_way[place]
+    others = (*world.under_way[:place], *world.under_way[place + 1 :])
+    if not append.begun:
+        if append.version <= world.versions[append.writer]:
+            return replace(world, under_way=others)
+        return replace(world, under_way=tuple(sorted((*others, replace(append, begun=True)))))
+    if append.overtaken:
+        return replace(world, under_way=others)
+    written = replace(world, under_way=others, rows=tuple(sorted((*world.rows, append.offset))))
+    return _named(written, append.writer, append.version)
+
+
+def _sealed(world: World, number: int) -> World:
+    return _named(world, number, LAST_VERSION)
+
+
+def _named(world: World, number: int, version: int) -> World:
+    """The lake has taken a name of the writer's, unless it had a newer one."""
+    newest = max(world.versions[number], version)
+    return replace(
+        world,
+        versions=(*world.versions[:number], newest, *world.versions[number + 1 :]),
+        under_way=tuple(
+            sorted(
+                replace(append, overtaken=True) if append.begun and append.writer == number else append
+                for append in world.under_way
+            )
+        ),
+    )
+
+
+def violation(protocol: Protocol, processes: int = 3) -> tuple[str, World] | None:
+    """What the protocol does wrong in the first of all reachable worlds in which it does; none if it never does."""
+    seen = {World((Process(At.LOOK), *(Process() for _ in range(processes - 1))), versions=(0,) * processes)}
+    queue = deque(seen)
+    while queue:
+        world = queue.popleft()
+        if len(set(world.rows)) < len(world.rows):
+            return "doubled", world
+        if world.rows != tuple(range(len(world.rows))):
+            return "lost", world
+        if world.committed is not None and world.committed.offset > len(world.rows):
+            return "committed what is not in the lake", world
+        following = set(protocol.successors(world))
+        if not following and world.processes[-1].at not in (At.ENDED, At.DEAD):
+            return "stuck", world
+        queue.extend(following - seen)
+        seen |= following
+    return None
+
+
+@pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_nothing_is_lost_or_doubled_whatever_dies_or_wakes_up_when(processes: int) -> None:
+    assert violation(Protocol(), processes) is None
+
+
+def test_where_processes_are_dead_the_claims_alone_are_enough() -> None:
+    """A controller that has forgotten who read the partition names nobody."""
+    assert violation(Protocol(zombies=False, given=Given.FORGOTTEN)) is None
+
+
+@pytest.mark.parametrize(
+    ("protocol", "fault"),
+    [
+        (Protocol(seals=False), "doubled"),
+        (Protocol(fences=False), "committed what is not in the lake"),
+        (Protocol(looks_into_lake=False), "doubled"),
+        (Protocol(claims=False, zombies=False, given=Given.FORGOTTEN), "doubled"),
+        (Protocol(given=Given.FORGOTTEN), "doubled"),
+    ],
+    ids=["no seal", "no fence", "positions from the commits", "no claims", "zombies that nobody names"],
+)
+def test_without_one_of_its_guards_it_fails(protocol: Protocol, fault: str) -> None:
+    """Each guard is needed; and the model sees what it has to see."""
+    found = violation(protocol)
+    assert found is not None
+    assert found[0] == fault

@@ -1,0 +1,94 @@
+"""Commits on a real broker."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from cli.embedded.broker import Broker
+from consumer.claims import Committed
+from consumer.kafka import common_config, reading_config
+from consumer.offsets import DELETED_AFTER_REFUSALS, FencedError, GroupOffsets, OffsetRange
+from domain.partitions import TopicPartition
+from tests.consumer.consumer_driver import Driver
+
+OpenOffsets = Callable[[str], GroupOffsets]
+
+
+@pytest.fixture
+def open_offsets(broker: Broker, unique_name: str) -> Iterator[OpenOffsets]:
+    opened = []
+
+    def open_offsets(writer: str) -> GroupOffsets:
+        common = common_config(broker.bootstrap_servers, 1, {"topic.metadata.propagation.max.ms": "1000"})
+        opened.append(GroupOffsets(common, reading_config(common, unique_name), unique_name, writer))
+        opened[-1].open()
+        return opened[-1]
+
+    yield open_offsets
+    for offsets in opened:
+        offsets.close()
+
+
+@pytest.fixture
+def partitions(data_topic: str) -> list[TopicPartition]:
+    return [TopicPartition(data_topic, number) for number in range(4)]
+
+
+def test_what_is_committed_is_seen_by_everybody_with_its_note(
+    open_offsets: OpenOffsets, partitions: list[TopicPartition]
+) -> None:
+    first, second = open_offsets("1/a"), open_offsets("2/b")
+    first.commit({partitions[0]: Committed(7, "a note"), partitions[1]: Committed(0)})
+    second.commit({partitions[1]: Committed(3, "another")})
+    assert second.committed(partitions[:3]) == {
+        partitions[0]: Committed(7, "a note"),
+        partitions[1]: Committed(3, "another"),
+        partitions[2]: None,
+    }
+    assert first.committed([]) == {}
+
+
+def test_a_fenced_writer_commits_nothing_more_and_learns_it(
+    open_offsets: OpenOffsets, partitions: list[TopicPartition]
+) -> None:
+    former, successor = open_offsets("1/a"), open_offsets("1/b")
+    former.commit({partitions[0]: Committed(7)})
+    successor.fence("1/a")
+    for _ in range(2):
+        with pytest.raises(FencedError, match="taken over"):
+            former.commit({partitions[0]: Committed(8)})
+    successor.fence("1/a")
+    assert successor.committed(partitions[:1]) == {partitions[0]: Committed(7)}
+    successor.commit({partitions[0]: Committed(9)})
+    assert successor.committed(partitions[:1]) == {partitions[0]: Committed(9)}
+
+
+def test_a_partition_that_is_deleted_does_not_keep_the_others_from_being_committed(
+    open_offsets: OpenOffsets,
+    partitions: list[TopicPartition],
+    create_topic: Callable[..., str],
+    admin: AdminClient,
+    unique_name: str,
+) -> None:
+    doomed = TopicPartition(create_topic(f"{unique_name}.doomed"), 0)
+    offsets = open_offsets("1/a")
+    admin.delete_topics([doomed.topic])[doomed.topic].result()
+    positions = {doomed: Committed(1), partitions[0]: Committed(2)}
+    for _ in range(DELETED_AFTER_REFUSALS):
+        with pytest.raises(KafkaException):
+            offsets.commit(positions)
+    offsets.commit(positions)
+    assert offsets.committed(partitions[:1]) == {partitions[0]: Committed(2)}
+
+
+def test_the_range_of_a_partition_follows_retention(
+    driver: Driver, open_offsets: OpenOffsets, create_topic: Callable[..., str], unique_name: str
+) -> None:
+    partition = TopicPartition(create_topic(f"{unique_name}.short"), 0)
+    driver.produce(partition, 0, 10)
+    offsets = open_offsets("1/a")
+    assert offsets.ranges([partition]) == {partition: OffsetRange(0, 10)}
+    driver.delete_before(partition, 7)
+    assert offsets.ranges([partition]) == {partition: OffsetRange(7, 10)}
