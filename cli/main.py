@@ -152,6 +152,52 @@ def _ask(file: Path, action: ControlAction) -> None:
     print(ask(load(file), action))  # noqa: T201
 
 
+lake = typer.Typer(name="lake", help="Look after the tables that consumers write.", no_args_is_help=True)
+app.add_typer(lake)
+
+Topics = Annotated[
+    list[str] | None, typer.Argument(help="Topics; without any, those on the cluster that monitor.topics names.")
+]
+
+
+@lake.command("verify")
+def lake_verify(
+    settings: SettingsFile,
+    topic: Topics = None,
+    output: Annotated[
+        OutputFormat, typer.Option(help="json: one object a line for each partition.")
+    ] = OutputFormat.TEXT,
+    allow_gaps: Annotated[
+        bool, typer.Option("--allow-gaps", help="Offsets without a row are no fault (transactions, compaction).")
+    ] = False,
+) -> None:
+    """Count each partition's rows, and find those that are doubled or missing."""
+    from cli.lake import verify
+
+    as_json = output is OutputFormat.JSON
+    verify(settings, topic or (), Console(), as_json=as_json, allow_gaps=allow_gaps)
+
+
+@lake.command("optimize")
+def lake_optimize(settings: SettingsFile, topic: Topics = None) -> None:
+    """Rewrite many small files as few large ones; consumers may go on writing."""
+    from cli.lake import optimize
+
+    optimize(settings, topic or (), Console())
+
+
+@lake.command("vacuum")
+def lake_vacuum(
+    settings: SettingsFile,
+    topic: Topics = None,
+    retain_hours: Annotated[int, typer.Option(min=168, help="Keep what was needed within so many hours.")] = 168,
+) -> None:
+    """Delete the files that no table needs any more; consumers may go on writing."""
+    from cli.lake import vacuum
+
+    vacuum(settings, topic or (), Console(), retain_hours)
+
+
 class Topic(StrEnum):
     WRITE_SPEED = topics.WRITE_SPEED
     METADATA = topics.METADATA

@@ -6,7 +6,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
-from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError, commit
+from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, ConsumerReport, MessageError, Order
 from domain.topics import CONTROLLER_PARTITION
@@ -66,8 +66,15 @@ class CommandReader:
             FatalKafkaError: the client can do nothing more.
         """
         note = f"{incarnation} {applied.epoch}.{applied.sequence}"
-        for error in commit(self._consumer, [Position(self._topic, self._partition, self._taken_to, note)]).values():
-            raise KafkaException(error)
+        position = Position(self._topic, self._partition, self._taken_to, note)
+        try:
+            (answer,) = self._consumer.commit(offsets=[position], asynchronous=False)
+        except KafkaException as exception:
+            if exception.args[0].fatal():
+                raise FatalKafkaError(exception.args[0].str()) from exception
+            raise
+        if answer.error is not None:
+            raise KafkaException(answer.error)
 
     def close(self) -> None:
         self._consumer.close()

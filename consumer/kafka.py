@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Position
+from confluent_kafka import KafkaError, KafkaException
 
 from domain.assignment import ConsumerId
 
@@ -65,28 +64,6 @@ def fetching_config(common: Mapping[str, object], group: str, batch_bytes: int) 
         },
         group,
     )
-
-
-def commit(consumer: Consumer, positions: list[Position]) -> dict[tuple[str, int], KafkaError]:
-    """Commits `positions` and waits for the brokers' answer; the error of each that they refused.
-
-    Raises:
-        KafkaException: there is no answer, or it is about the whole.
-        FatalKafkaError: the client can do nothing more.
-    """
-    try:
-        answer = consumer.commit(offsets=positions, asynchronous=False)
-    except KafkaException as exception:
-        error = exception.args[0]
-        if error.fatal():
-            raise FatalKafkaError(error.str()) from exception
-        # Where all positions are refused, the client raises the last one's error.
-        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART and len(positions) == 1:
-            return {(positions[0].topic, positions[0].partition): error}
-        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return {key: refused for position in positions for key, refused in commit(consumer, [position]).items()}
-        raise
-    return {(position.topic, position.partition): position.error for position in answer if position.error is not None}
 
 
 def brief(exception: KafkaException) -> str:

@@ -25,8 +25,9 @@ from pyspark.sql.connect.functions import max as max_of
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.dataframe import DataFrame
 
+from consumer.location import NO_NAMES, location
 from consumer.spans import Span, Term, terms
-from consumer.table import COLUMNS, creation, location
+from consumer.table import COLUMNS, creation
 
 SESSION_CONFIG: Mapping[str, str] = MappingProxyType(
     {
@@ -62,11 +63,13 @@ class Lake:
         remote: the Spark Connect server, `sc://host:port`.
         root: the folder of all tables.
         writer: who writes: no two processes ever under the same name.
+        tables: where those of some topics are.
     """
 
-    def __init__(self, remote: str, root: str, writer: str) -> None:
+    def __init__(self, remote: str, root: str, writer: str, tables: Mapping[str, str] = NO_NAMES) -> None:
         self._remote = remote
         self._root = root
+        self._tables = tables
         self._writer = writer
         self._session: SparkSession | None = None
         self._created: set[str] = set()
@@ -142,7 +145,7 @@ class Lake:
         session = self._session
         if session is None:
             raise LakeError("there is no Spark session")
-        table = location(self._root, topic)
+        table = location(self._root, topic, self._tables)
         try:
             yield session, table
         except Exception as error:  # whatever gRPC, Arrow and Spark raise: to the caller it is one and the same

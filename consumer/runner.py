@@ -138,7 +138,7 @@ class ConsumerProcess:
             raise ConsumerError(
                 f"consumer {consumer}: the Kafka client refuses its settings: {brief(error)}"
             ) from error
-        self._lake = Lake(settings.spark_remote, settings.lake_root, f"{group}/{self._writer}")
+        self._lake = Lake(settings.spark_remote, settings.lake_root, f"{group}/{self._writer}", settings.tables)
         self._phase = FetchPhase(settings.batch_bytes, settings.wait_time_secs)
         self._seal: dict[TopicPartition, tuple[str, ...]] = {}
         """Whom the controller wants sealed before the partition is read."""

@@ -1,13 +1,14 @@
 """What can be set about a consumer, checked where it enters."""
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from consumer.location import ROOTED, location
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-_ROOT = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class ConsumerSettings(BaseModel):
@@ -23,6 +24,9 @@ class ConsumerSettings(BaseModel):
     """The Spark Connect server, as `sc://host:port`."""
     lake_root: str
     """The folder of all tables, as Spark's server sees it: an absolute path, or any Hadoop URL (gs://bucket/lake)."""
+    tables: Mapping[str, Annotated[str, Field(pattern=r"^[^`]*[^`/]/*$")]] = {}
+    """Where the tables of some topics are, by topic: under `lake_root`, or an absolute path, or a URL. All others have
+    their topic's name. No two topics may share a table: a position is found in it by the partition's number alone."""
     batch_bytes: Annotated[int, Field(ge=1_000, le=64_000_000)] = 5_000_000
     """BATCH_BYTES of the paper: a fetch ends with so many bytes of keys and values. A consumer's memory grows with it,
     and what Spark takes in one request bounds it."""
@@ -46,6 +50,22 @@ class ConsumerSettings(BaseModel):
     @field_validator("lake_root")
     @classmethod
     def _is_root(cls, root: str) -> str:
-        if not _ROOT.match(root):
+        if not ROOTED.match(root):
             raise ValueError(f"{root!r} is relative: it must be an absolute path, or a URL such as gs://bucket/lake")
         return root.rstrip("/") or "/"
+
+    @model_validator(mode="after")
+    def _shares_no_table(self) -> Self:
+        topics: dict[str, str] = {}
+        for topic in sorted(self.tables):
+            table = self.table(topic)
+            folder = table.rpartition("/")[2].removeprefix("-")
+            by_default = folder if folder not in self.tables and location(self.lake_root, folder) == table else topic
+            other = topics.setdefault(table, topic) if by_default == topic else by_default
+            if other != topic:
+                raise ValueError(f"tables gives the topic {topic} the table of the topic {other}, {table}")
+        return self
+
+    def table(self, topic: str) -> str:
+        """The location of the topic's table."""
+        return location(self.lake_root, topic, self.tables)

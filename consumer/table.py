@@ -1,4 +1,4 @@
-"""The table of a topic: where it lies, its columns, and a topic's records as rows of it."""
+"""The table of a topic: its columns, and a topic's records as rows of it."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -6,6 +6,7 @@ from datetime import date
 import pyarrow as pa
 
 from consumer.batch import Record
+from consumer.location import quoted
 
 SCHEMA = pa.schema(
     [
@@ -29,23 +30,13 @@ COLUMNS = (
 """The same in SQL."""
 
 
-def location(lake_root: str, topic: str) -> str:
-    """The folder of the topic's table: the topic's name under `lake_root`, no two topics the same.
-
-    Hadoop takes names that begin with `_` or `.` for hidden; these, and those that begin with `-`, get a `-` in front.
-    """
-    folder = f"-{topic}" if topic[0] in "_.-" else topic
-    return f"{lake_root.rstrip('/')}/{folder}"
-
-
 def creation(table: str) -> str:
     """The SQL statement that creates the table at this location where there is none.
 
     Statistics are kept of the columns that are asked for ranges, not of keys and values.
     """
-    quoted = table.replace("`", "``")
     return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{quoted}` ({COLUMNS}) USING DELTA PARTITIONED BY (ingest_date) "
+        f"CREATE TABLE IF NOT EXISTS delta.`{quoted(table)}` ({COLUMNS}) USING DELTA PARTITIONED BY (ingest_date) "
         "TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'partition,offset,timestamp')"
     )
 

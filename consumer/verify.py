@@ -1,6 +1,6 @@
 """What the lake holds of each partition: the account by which loss and doubling are found."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -11,7 +11,7 @@ from pyspark.sql.connect.functions import min as min_of
 from pyspark.sql.connect.session import SparkSession
 
 from consumer.lake import NO_TABLE, LakeError, brief, open_session, release
-from consumer.table import location
+from consumer.location import NO_NAMES, location
 from domain.partitions import TopicPartition
 
 
@@ -36,8 +36,16 @@ class PartitionAccount:
         return self.last_offset - self.first_offset + 1 - self.distinct_offsets
 
 
-def verify(spark_remote: str, lake_root: str, topics: Iterable[str]) -> dict[TopicPartition, PartitionAccount]:
+def verify(
+    spark_remote: str, lake_root: str, topics: Iterable[str], tables: Mapping[str, str] = NO_NAMES
+) -> dict[TopicPartition, PartitionAccount]:
     """The account of each partition of `topics` that has a row; topics without a table have none.
+
+    Args:
+        spark_remote: the Spark Connect server.
+        lake_root: the folder of all tables.
+        topics: which.
+        tables: where those of some topics are.
 
     Raises:
         LakeError: the server does not answer.
@@ -47,17 +55,17 @@ def verify(spark_remote: str, lake_root: str, topics: Iterable[str]) -> dict[Top
         return {
             partition: account
             for topic in sorted(set(topics))
-            for partition, account in _accounts(session, lake_root, topic)
+            for partition, account in _accounts(session, topic, location(lake_root, topic, tables))
         }
     finally:
         release(session)
 
 
-def _accounts(session: SparkSession, root: str, topic: str) -> list[tuple[TopicPartition, PartitionAccount]]:
+def _accounts(session: SparkSession, topic: str, table: str) -> list[tuple[TopicPartition, PartitionAccount]]:
     offset = column("offset")
     account = (
         session.read.format("delta")
-        .load(location(root, topic))
+        .load(table)
         .groupBy("partition")
         .agg(count(offset), countDistinct(offset), min_of(offset), max_of(offset))
     )
@@ -66,5 +74,5 @@ def _accounts(session: SparkSession, root: str, topic: str) -> list[tuple[TopicP
     except AnalysisException as error:
         if error.getCondition() in NO_TABLE:
             return []
-        raise LakeError(f"{location(root, topic)}: {brief(error)}") from error
+        raise LakeError(f"{table}: {brief(error)}") from error
     return sorted((TopicPartition(topic, row[0]), PartitionAccount(*row[1:])) for row in found)

@@ -32,9 +32,29 @@ def test_the_lake_may_be_a_folder_or_any_url(root: str) -> None:
         ("wait_time_secs", float("nan"), "finite|less than"),
         ("heartbeat_s", 3600, "60"),
         ("batch_size", 5, "not permitted"),
+        ("tables", {"a": "x`y"}, "pattern"),
+        ("tables", {"a": "/"}, "pattern"),
     ],
 )
 def test_a_setting_out_of_range_is_refused_with_what_would_be_right(name: str, value: object, says: str) -> None:
     with pytest.raises(ValidationError, match=says) as refused:
         ConsumerSettings(**GOOD | {name: value})
     assert name in str(refused.value)
+
+
+def test_a_table_may_lie_anywhere() -> None:
+    tables = {"a": "raw/a", "b": "/other/b/", "c": "gs://bucket/c", "swapped": "with", "with": "swapped"}
+    settings = ConsumerSettings(**GOOD | {"tables": tables})
+    assert settings.table("a") == "/data/lake/raw/a"
+    assert settings.table("b") == "/other/b"
+    assert settings.table("c") == "gs://bucket/c"
+    assert settings.table("with") == "/data/lake/swapped"
+    assert settings.table("d") == "/data/lake/d"
+
+
+@pytest.mark.parametrize(
+    "tables", [{"a": "one", "b": "one/"}, {"a": "b"}, {"a": "/data/lake/b"}, {"a": "-_b"}, {"a": "b", "b": "b"}]
+)
+def test_two_topics_may_not_share_a_table(tables: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match="the table of the topic"):
+        ConsumerSettings(**GOOD | {"tables": tables})

@@ -11,8 +11,9 @@ import pytest
 from cli.embedded.spark import SparkConnectServer
 from consumer.batch import Record
 from consumer.lake import Lake, LakeError, open_session, release
+from consumer.location import location
 from consumer.spans import Span
-from consumer.table import location, rows
+from consumer.table import rows
 from consumer.verify import PartitionAccount, verify
 from domain.partitions import TopicPartition
 

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumer.batch import Record
-from consumer.table import SCHEMA, creation, location, rows
+from consumer.location import location
+from consumer.table import SCHEMA, creation, rows
 from domain.partitions import TopicPartition
 
 topic_names = st.text("abcXYZ019._-", min_size=1, max_size=20).filter(lambda name: name not in {".", ".."})

@@ -1,0 +1,74 @@
+"""Keeps the tables of the lake quick to read: many small files into few, and files that no table needs any more away.
+
+Both may run while consumers write: neither is in an append's way, nor changes what positions are found.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql.connect.session import SparkSession
+
+from consumer.lake import NO_TABLE, LakeError, brief, open_session, release
+from consumer.location import quoted
+
+SHORTEST_RETENTION_H = 168
+"""Delta Lake's own: a file that a reader or a write under way still needs is younger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What became of the files of a table."""
+
+    files_before: int
+    files_after: int
+
+
+def optimize(spark_remote: str, table: str) -> Compaction | None:
+    """Rewrites the small files of the table at this location as few large ones; none if there is no table.
+
+    Raises:
+        LakeError: the server does not answer, or cannot.
+    """
+    with _session(spark_remote, table) as session:
+        try:
+            before = _files(session, table)
+            session.sql(f"OPTIMIZE delta.`{quoted(table)}`").collect()
+            return Compaction(before, _files(session, table))
+        except AnalysisException as error:
+            if error.getCondition() in NO_TABLE:
+                return None
+            raise
+
+
+def vacuum(spark_remote: str, table: str, retain_h: int = SHORTEST_RETENTION_H) -> bool:
+    """Deletes files that the table at this location has not needed for so many hours; whether there is a table.
+
+    Raises:
+        LakeError: the server does not answer, or cannot.
+    """
+    with _session(spark_remote, table) as session:
+        try:
+            session.sql(f"VACUUM delta.`{quoted(table)}` RETAIN {retain_h} HOURS").collect()
+        except AnalysisException as error:
+            if error.getCondition() in NO_TABLE:
+                return False
+            raise
+        return True
+
+
+def _files(session: SparkSession, table: str) -> int:
+    (detail,) = session.sql(f"DESCRIBE DETAIL delta.`{quoted(table)}`").collect()
+    return int(detail["numFiles"])
+
+
+@contextmanager
+def _session(spark_remote: str, table: str) -> Iterator[SparkSession]:
+    session = open_session(spark_remote)
+    try:
+        yield session
+    except Exception as error:  # whatever gRPC and Spark raise: to the caller it is one and the same
+        raise LakeError(f"{table}: {brief(error)}") from error
+    finally:
+        release(session)

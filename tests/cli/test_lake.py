@@ -1,0 +1,104 @@
+"""`kcga lake` on real tables and a real broker."""
+
+import json
+from collections.abc import Callable, Iterable
+from datetime import date
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cli.embedded.broker import Broker
+from cli.embedded.spark import SparkConnectServer
+from cli.errors import KcgaError, UsageError
+from cli.lake import optimize, vacuum, verify
+from consumer.batch import Record
+from consumer.lake import Lake
+from consumer.table import rows
+from domain.partitions import TopicPartition
+
+DAY = date(2026, 1, 31)
+WriteOffsets = Callable[[str, Iterable[int]], None]
+
+
+@pytest.fixture
+def topic(unique_name: str, create_topic: Callable[..., str]) -> str:
+    return create_topic(f"{unique_name}.data")
+
+
+@pytest.fixture
+def settings(broker: Broker, spark_server: SparkConnectServer, lake_root: Path, tmp_path: Path, topic: str) -> Path:
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        f"""
+        [kafka]
+        bootstrap_servers = "{broker.bootstrap_servers}"
+        [monitor]
+        topics = ["^{topic}$"]
+        [consumer]
+        spark_remote = "{spark_server.remote}"
+        lake_root = "{lake_root}"
+        tables = {{ "{topic}" = "elsewhere/{topic}" }}
+        """
+    )
+    return file
+
+
+@pytest.fixture
+def write(spark_server: SparkConnectServer, lake_root: Path, topic: str) -> WriteOffsets:
+    """Writes one row for each offset, each in a file of its own."""
+
+    def write(writer: str, offsets: Iterable[int]) -> None:
+        lake = Lake(spark_server.remote, str(lake_root), writer, {topic: f"elsewhere/{topic}"})
+        lake.connect()
+        for version, offset in enumerate(offsets, start=1):
+            record = Record(TopicPartition(topic, 0), offset, None, None, b"value", ())
+            lake.append(topic, version, rows([record], DAY))
+        lake.close()
+
+    return write
+
+
+def test_each_partition_is_accounted_for(
+    settings: Path, write: WriteOffsets, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("a", [0, 1, 2])
+    verify(settings, (), Console(), as_json=True, allow_gaps=False)
+    assert json.loads(capsys.readouterr().out) == {
+        "topic": topic, "partition": 0, "rows": 3, "first_offset": 0, "last_offset": 2, "doubled": 0, "missing": 0,
+    }  # fmt: skip
+    verify(settings, (topic,), Console(width=200), as_json=False, allow_gaps=False)
+    assert f"{topic}-0" in capsys.readouterr().out
+
+
+def test_what_is_doubled_or_missing_is_a_fault(settings: Path, write: WriteOffsets) -> None:
+    write("a", [0, 3])
+    with pytest.raises(KcgaError, match="0 rows are doubled, 2 offsets"):
+        verify(settings, (), Console(quiet=True), as_json=False, allow_gaps=False)
+    verify(settings, (), Console(quiet=True), as_json=False, allow_gaps=True)
+    write("b", [3])
+    with pytest.raises(KcgaError, match="1 rows are doubled"):
+        verify(settings, (), Console(quiet=True), as_json=False, allow_gaps=True)
+
+
+def test_files_become_fewer_and_the_rows_stay(
+    settings: Path, write: WriteOffsets, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("a", range(3))
+    optimize(settings, (), Console(width=200))
+    assert f"{topic}: 3 files became 1" in capsys.readouterr().out
+    vacuum(settings, (topic,), Console(width=200), retain_h=168)
+    assert f"{topic}: done" in capsys.readouterr().out
+    verify(settings, (), Console(quiet=True), as_json=False, allow_gaps=False)
+
+
+def test_a_topic_without_a_table_says_so(settings: Path, topic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    optimize(settings, (topic,), Console(width=200))
+    vacuum(settings, (topic,), Console(width=200), retain_h=168)
+    assert capsys.readouterr().out.count(f"{topic}: has no table") == 2
+
+
+def test_a_lake_of_no_topic_is_refused(settings: Path, topic: str) -> None:
+    settings.write_text(settings.read_text().replace(f"^{topic}$", f"^{topic}.none"))
+    with pytest.raises(UsageError, match="name some"):
+        verify(settings, (), Console(quiet=True), as_json=False, allow_gaps=False)
