@@ -4,11 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from consumer.location import ROOTED, location
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+LEAST_HEARTBEATS = 2
+"""That a lease lasts for."""
 
 
 class ConsumerSettings(BaseModel):
@@ -35,6 +38,10 @@ class ConsumerSettings(BaseModel):
     Spark about one second of CPU, however few its rows: with short times, consumers of little keep it busy."""
     heartbeat_s: Annotated[Seconds, Field(le=60)] = 1.0
     """The longest time between two reports."""
+    lease_s: Annotated[Seconds, Field(le=3600)] = 15.0
+    """A consumer of which no report has reached the brokers for so long ends, and writes and commits nothing more: the
+    controller may have given its partitions to others. At most the controller's `heartbeat_timeout_s`, and longer than
+    the brokers take when one of them fails."""
     write_limit_s: Seconds = 60.0
     """A write to the lake that takes longer has failed."""
     give_up_after_s: Seconds = 120.0
@@ -46,6 +53,17 @@ class ConsumerSettings(BaseModel):
         if not re.fullmatch(r"sc://[^/:;]+(:\d+)?(/.*)?", remote):
             raise ValueError(f"{remote!r} names no Spark Connect server: it must look like sc://host:15002")
         return remote
+
+    @field_validator("lease_s")
+    @classmethod
+    def _outlasts_heartbeats(cls, lease_s: float, info: ValidationInfo) -> float:
+        heartbeat_s = info.data.get("heartbeat_s")
+        if heartbeat_s is not None and lease_s < LEAST_HEARTBEATS * heartbeat_s:
+            raise ValueError(
+                f"lease_s ({lease_s:g}) is less than {LEAST_HEARTBEATS} times heartbeat_s ({heartbeat_s:g}): a single "
+                "report that is late would end the consumer"
+            )
+        return lease_s
 
     @field_validator("lake_root")
     @classmethod

@@ -31,6 +31,7 @@ def test_the_lake_may_be_a_folder_or_any_url(root: str) -> None:
         ("wait_time_secs", 0, "greater than 0"),
         ("wait_time_secs", float("nan"), "finite|less than"),
         ("heartbeat_s", 3600, "60"),
+        ("lease_s", 1.5, "2 times heartbeat_s"),
         ("batch_size", 5, "not permitted"),
         ("tables", {"a": "x`y"}, "pattern"),
         ("tables", {"a": "/"}, "pattern"),
