@@ -26,6 +26,7 @@ def run_monitor(file: Path) -> None:
             settings.kafka.client,
             write_speed_topic=topics.write_speed,
             own_topics=frozenset({topics.write_speed, topics.metadata, topics.decisions}),
+            group=settings.kafka.group,
         )
         with stop_on_signals() as stop:
             monitor.run(stop)

@@ -28,6 +28,7 @@ from controller.plan import decide, fewer_consumers
 from controller.question import Question, Situation, pose
 from controller.restraint import Restraints
 from controller.settings import ControllerSettings
+from controller.sizes import Size, Sizes
 from controller.triggers import REPLAN, Cause, Trigger, interval_over, triggers
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import Action, ConsumerState, ControlAction, Order
@@ -65,12 +66,9 @@ class Controller:
         self._synchronize_until = -math.inf
         self._barriers_sent: dict[str, float] = {}
         """When each process was last sent its barrier."""
-        self._speeds: dict[TopicPartition, float] = {}
-        """The newest known write speed of each partition of interest."""
+        self._sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity)
         self._named_at: dict[TopicPartition, float] = {}
         """When each partition of interest was last among those that the monitor names."""
-        self._fresh: frozenset[TopicPartition] = frozenset()
-        """The partitions that were measured when speeds came last."""
         self._vanished: set[TopicPartition] = set()
         """The partitions that have ceased to be of interest since the assignment was last considered."""
         self._measured_at = -math.inf
@@ -94,8 +92,9 @@ class Controller:
         return self._restraints.paused
 
     @property
-    def speeds(self) -> Mapping[TopicPartition, float]:
-        return self._speeds
+    def sizes(self) -> Mapping[TopicPartition, Size]:
+        """The newest known size of each partition of interest."""
+        return self._sizes.present
 
     def handle(self, event: Event) -> list[Command]:
         """Takes an event in and returns what is to be done, in this order."""
@@ -109,12 +108,10 @@ class Controller:
                 for consumer in sorted(consumers):
                     self.group.add(consumer, self._now, barrier=self._next_order())
             case SpeedsMeasured(speeds=speeds):
-                # A partition that cannot be measured just now keeps its last known speed: it is never taken for idle.
-                self._speeds.update(speeds.bytes_per_s)
+                self._sizes.measured(self._now, speeds)
                 self._named_at.update(dict.fromkeys(speeds.bytes_per_s.keys() | speeds.unknown, self._now))
                 self._measured_at = speeds.measured_at
-                self._fresh = frozenset(speeds.bytes_per_s)
-                self._restraints.highest.record(self._now, self._speeds)
+                self._restraints.highest.record(self._now, self.sizes)
             case ConsumerReported(report=report):
                 if self.group.receive(report, self._now) and report.state is ConsumerState.READY:
                     self._failures = 0
@@ -219,7 +216,7 @@ class Controller:
         vanished = {partition for partition, named_at in self._named_at.items() if named_at < oldest}
         for partition in vanished:
             del self._named_at[partition]
-            self._speeds.pop(partition, None)
+            self._sizes.forget(partition)
         self._vanished |= vanished & self._desired.keys()
         if self.state is State.SENTINEL and not vanished.isdisjoint(self._desired):
             self.state = State.MANAGE
@@ -236,11 +233,11 @@ class Controller:
         too_early = self._now < max(self._failed_at + self._backoff_s, self._considered_at + settings.least_interval_s)
         if too_early and not self._replan_asked:
             return []
-        why = triggers(self.group, self._desired, self._speeds, settings.consumer_capacity, self._vanished)
+        why = triggers(self.group, self._desired, self.sizes, settings.consumer_capacity, self._vanished)
         if self._replan_asked:
             return self._reassign((REPLAN, *why))
         if self._now >= self._considered_at + settings.interval_s:
-            why = why or ((interval_over(settings.interval_s),) if self._speeds else ())
+            why = why or ((interval_over(settings.interval_s),) if self.sizes else ())
         elif frozenset[Cause]().union(*(trigger.causes for trigger in why)) <= self._in_vain:
             return []
         return self._reassign(why) if why else []
@@ -259,13 +256,13 @@ class Controller:
         current = self.group.assignment
         situation = Situation(
             triggers=why,
-            speeds=dict(self._speeds),
-            highest=self._restraints.highest.over(self._speeds),
+            sizes=dict(self.sizes),
+            highest=self._restraints.highest.over(self.sizes),
             measured_at=self._measured_at,
             current=current,
             gone={p: c for p, c in self._desired.items() if c not in alive and p not in current},
             named=frozenset(self._named_at),
-            missing=self._named_at.keys() - self._fresh,
+            missing=self._named_at.keys() - self._sizes.fresh,
             paused=self.paused,
             manual=REPLAN in why,
         )

@@ -41,6 +41,7 @@ def decide(
     kept = evaluate(problem, question.kept)
     held_back = _held_back(at, question, solution.assignment, plan, kept, restraints)
     keeping = None if question.not_keepable else _figures(kept)
+    write_speeds = {partition: size.write_speed for partition, size in situation.sizes.items()}
     at_peak = question.grounds is DecisionKind.VOLUNTARY
     why = reasons(problem, solution.assignment, situation.gone, at_peak=at_peak)
     return Decision(
@@ -56,6 +57,7 @@ def decide(
         window_s=restraints.settings.scale_down_window_s if at_peak else None,
         capacity=problem.capacity,
         packing_capacity=restraints.settings.packing,
+        recovery_time_s=restraints.settings.recovery_time_s or None,
         migration_weight=problem.migration_weight,
         engine=solution.engine,
         status=solution.status,
@@ -67,12 +69,13 @@ def decide(
         not_keepable=question.not_keepable[:SENTENCES],
         lost=tuple(sorted(set(situation.gone.values()))),
         shortfall=_shortfall(plan, solution),
-        saturated=saturated(situation.speeds, situation.named, problem.capacity, restraints.settings.packing),
+        saturated=saturated(write_speeds, situation.named, problem.capacity, restraints.settings.packing),
         assignment=tuple(
             PlannedPartition(
                 topic=partition.topic,
                 partition=partition.partition,
                 speed=problem.speeds[partition],
+                backlog=question.sizes[partition].backlog,
                 consumer=consumer,
                 previous=problem.current.get(partition),
                 reason=why.get(partition),

@@ -45,6 +45,9 @@ class ControllerSettings(BaseModel):
     """`auto`, an exact engine, or a heuristic: see `kcga solve --help`. Heuristics know no rule but the capacity."""
     time_limit_s: Seconds = 1.0
     """Of one call of the solver."""
+    recovery_time_s: Annotated[float, Field(ge=0, le=604_800, allow_inf_nan=False)] = 300.0
+    """Within what time a backlog is to be drained: a partition counts as its write speed and its backlog over this. 0
+    leaves backlogs out, as in the paper. See `docs/decisions/0008-backlog.md`."""
     interval_s: Seconds = 60.0
     """How often the assignment is considered anew while nothing forces it."""
     least_interval_s: Seconds = 5.0

@@ -28,7 +28,7 @@ from domain.messages import (
     PartitionRef,
 )
 from domain.partitions import TopicPartition
-from domain.speeds import WriteSpeeds
+from domain.speeds import Lag, WriteSpeeds
 from tests.controller.exhaustive import solve_exhaustively
 
 
@@ -80,6 +80,9 @@ class World:
         self.reports: list[tuple[float, ConsumerReport]] = []
         self.speeds: dict[TopicPartition, float] = {}
         self.unknown: frozenset[TopicPartition] = frozenset()
+        self.lags: dict[TopicPartition, float] = {}
+        """In bytes; partitions that are left out have none."""
+        self.lags_unknown: frozenset[TopicPartition] = frozenset()
         self.decisions: list[Decision] = []
         self.most_readers = 0
         self.born = 0
@@ -150,8 +153,14 @@ class World:
         for report in reported:
             self.handle(ConsumerReported(self.now, report))
         if monitor:
-            self.handle(SpeedsMeasured(self.now, WriteSpeeds(self.now, dict(self.speeds), self.unknown)))
+            self.handle(SpeedsMeasured(self.now, self.write_speeds()))
         self.handle(Ticked(self.now))
+
+    def write_speeds(self) -> WriteSpeeds:
+        """What the monitor tells: of partitions whose lag is not told (`lags_unknown`), none, else `lags` or no lag."""
+        named = self.speeds.keys() | self.unknown
+        lags = {p: Lag(0, self.lags.get(p, 0.0), None) for p in named - self.lags_unknown}
+        return WriteSpeeds(self.now, dict(self.speeds), self.unknown, lags=lags)
 
     def watch(self) -> None:
         readers: dict[TopicPartition, int] = {}
