@@ -89,5 +89,5 @@ def consumer_command(consumer: int, file: Path) -> list[str]:
 def _cluster(settings: Settings) -> Cluster:
     """The cluster, with the topics that the components talk through."""
     cluster = Cluster(settings.kafka.bootstrap_servers, settings.kafka.client)
-    cluster.ensure_internal_topics(settings.topics.names, settings.controller.max_consumers)
+    cluster.ensure_internal_topics(settings.topics.names, settings.controller.highest_consumer)
     return cluster

@@ -501,6 +501,7 @@ class ConsumerProcess:
         if self._lease is None:
             self._lease = Lease(self._settings.lease_s, self._reported_at)
         applied = self._holding.applied
+        held = () if leaving else self._holding.partitions
         self._reporter.send(
             ConsumerReport(
                 consumer=self._holding.consumer,
@@ -511,7 +512,8 @@ class ConsumerProcess:
                 reason=reason,
                 applied_epoch=applied.epoch,
                 applied_sequence=applied.sequence,
-                partitions=() if leaving else tuple(map(PartitionRef.of, self._holding.partitions)),
+                partitions=tuple(map(PartitionRef.of, held)),
+                taking_over=tuple(PartitionRef.of(each) for each in held if each not in self._fetcher.placed),
                 cycle=cycle,
             )
         )

@@ -99,11 +99,15 @@ def _held_back(
     restraints: Restraints,
 ) -> tuple[HeldBack, ...]:
     """Everything against the plan; nothing where it is to be carried out."""
-    most = restraints.settings.max_consumers
+    settings = restraints.settings
     # Those that are there already may be from a time when there could be more.
-    highest = max(assignment.consumers - question.situation.current.consumers, default=0)
-    if highest > most:
-        return (HeldBack(by=Restraint.RULES, why=_beyond(highest, most)),)
+    new = assignment.consumers - question.situation.current.consumers
+    if new and len(assignment.consumers) > settings.max_consumers:
+        why = f"the plan needs {len(assignment.consumers)} consumers, and max_consumers is {settings.max_consumers}"
+        return (HeldBack(by=Restraint.RULES, why=f"{why}: raise it"),)
+    if max(new, default=0) > settings.highest_consumer:
+        why = f"the plan needs a consumer {max(new)}, and there is none above {settings.highest_consumer}"
+        return (HeldBack(by=Restraint.RULES, why=f"{why}: the lower numbers are of consumers that hang"),)
     if question.not_keepable:
         return _against_a_forced_plan(question, plan, kept, restraints)
     against = _against_an_unforced_plan(plan, kept, changes_nothing=assignment == question.kept)
@@ -171,10 +175,6 @@ def _in_favour(plan: PlanFigures, keeping: PlanFigures | None) -> str:
     if keeping is None:
         return f"{_words(plan)}; the present assignment cannot stay as it is"
     return f"{_words(plan)}, better than keeping {_words(keeping)}"
-
-
-def _beyond(highest: int, most: int) -> str:
-    return f"the plan needs a new consumer {highest}, and max_consumers is {most}: raise it"
 
 
 def _words(plan: PlanFigures) -> str:

@@ -165,7 +165,7 @@ class Demonstration:
 
 def _create_topics(settings: Settings, profile: LoadProfile) -> None:
     cluster = Cluster(settings.kafka.bootstrap_servers)
-    cluster.ensure_internal_topics(settings.topics.names, settings.controller.max_consumers)
+    cluster.ensure_internal_topics(settings.topics.names, settings.controller.highest_consumer)
     cluster.create(profile.topics)
 
 
