@@ -7,6 +7,7 @@ from confluent_kafka import KafkaException
 
 from cli.errors import KcgaError, UsageError
 from cli.interrupts import stop_on_signals
+from cli.own_spark import with_jars
 from cli.settings import Settings, load
 from cli.topics import Cluster
 
@@ -61,7 +62,7 @@ def run_controller(file: Path) -> None:
 def run_consumer(number: int, file: Path) -> None:
     from consumer.runner import ConsumerError, run
 
-    settings = load(file)
+    settings = with_jars(load(file))
     try:
         with stop_on_signals() as stop:
             run(

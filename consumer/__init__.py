@@ -2,5 +2,5 @@
 
 Decisions, without a clock, a client or a log: `commands`, `claims`, `lease`, `spans`, `batch`, `cycle`, `backoff`,
 `table`, `location`, `settings`. What talks to Kafka: `fetcher`, `offsets`, `channel`, `kafka`; to the lake: `lake`,
-`writing`, `verify`, `maintenance`; to both: `takeover`. The loop over them: `runner`.
+`session`, `writing`, `verify`, `maintenance`; to both: `takeover`. The loop over them: `runner`.
 """

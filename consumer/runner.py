@@ -38,9 +38,10 @@ from consumer.commands import Holding
 from consumer.cycle import FetchPhase
 from consumer.fetcher import Fetcher
 from consumer.kafka import FatalKafkaError, brief, common_config, fetching_config, reading_config
-from consumer.lake import Lake, LakeError
+from consumer.lake import Lake
 from consumer.lease import Lease
 from consumer.offsets import FencedError, GroupOffsets
+from consumer.session import LakeError, SparkGoneError
 from consumer.settings import ConsumerSettings
 from consumer.takeover import take_over
 from consumer.threads import in_thread
@@ -167,7 +168,9 @@ class ConsumerProcess:
             raise ConsumerError(
                 f"consumer {consumer}: the Kafka client refuses its settings: {brief(error)}"
             ) from error
-        self._lake = Lake(settings.spark_remote, settings.lake_root, f"{group}/{self._writer}", settings.tables)
+        self._lake = Lake(
+            settings.spark, settings.lake_root, f"{group}/{self._writer}", settings.tables, settings.spark_conf
+        )
         self._phase = FetchPhase(settings.batch_bytes, settings.wait_time_secs)
         self._seal: dict[TopicPartition, tuple[str, ...]] = {}
         """Whom the controller wants sealed before the partition is read."""
@@ -250,9 +253,12 @@ class ConsumerProcess:
         while not self._stop.is_set():
             opening = in_thread(self._lake.connect)
             self._wait_for([opening], self._settings.write_limit_s)
-            fault = fault_of(opening, self._settings.write_limit_s)
+            try:
+                fault = fault_of(opening, self._settings.write_limit_s)
+            except SparkGoneError as error:
+                raise ConsumerError(f"consumer {self._holding.consumer} cannot go on: {error}") from error
             if fault is None:
-                self._log.info("has a Spark session", remote=self._settings.spark_remote)
+                self._log.info("has a Spark session", spark=self._settings.spark)
                 return
             failures += 1
             self._set_fault(fault)

@@ -11,7 +11,8 @@ from datetime import date
 import pyarrow as pa
 
 from consumer.batch import Batch
-from consumer.lake import Lake, LakeError
+from consumer.lake import Lake
+from consumer.session import LakeError, SparkGoneError
 from consumer.table import rows
 from consumer.threads import in_thread
 
@@ -66,11 +67,12 @@ def fault_of(asked: Future[None], limit_s: float) -> str | None:
     """Why the lake did not do what was asked; none if it did.
 
     Raises:
-        Exception: any but a LakeError that the call has raised.
+        SparkGoneError: it never will.
+        Exception: whatever else the call has raised.
     """
     if not asked.done():
         return f"no answer within {limit_s:g} s"
     error = asked.exception()
-    if error is None or isinstance(error, LakeError):
+    if error is None or (isinstance(error, LakeError) and not isinstance(error, SparkGoneError)):
         return None if error is None else str(error)
     raise error

@@ -143,7 +143,7 @@ class Demonstration:
         fleet.close()
 
     def _summary(self, observer: Observer, produced: int, *, whole_story: bool) -> Summary:
-        from consumer.lake import LakeError
+        from consumer.session import LakeError
         from consumer.verify import verify
 
         with self._console.status("Comparing what was produced with what the lake holds ..."):

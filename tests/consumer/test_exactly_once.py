@@ -51,6 +51,13 @@ WHILE_IT_TAKES_OVER = [
     fault(KILL, "during", "seal", seconds=0.3),
     fault(KILL, "before", "write"),
 ]
+WITH_A_JVM_OF_ITS_OWN = [
+    *(in_flight(seed) for seed in range(30, 34)),
+    fault(KILL, "after", "write", call=2),
+    fault(KILL, "after", "commit", call=2),
+    fault(FREEZE, "before", "write", call=2),
+    fault(FREEZE, "during", "write", call=2, seconds=0.2),
+]
 FROZEN = [
     *(fault(FREEZE, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")),
     fault(FREEZE, "during", "write", call=2, seconds=0.2),
@@ -190,5 +197,21 @@ def test_one_that_sleeps_for_longer_than_its_lease_ends_also_where_nobody_took_o
     assert sleeper.wait(PATIENCE_S) > 0
     assert driver.committed(partitions) == committed or fault["step"] == "commit", "only what was on its way"
     scene.begin(2, told=False)
+    scene.read_the_rest()
+    each_once()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", WITH_A_JVM_OF_ITS_OWN, ids=name)
+def test_with_a_jvm_of_its_own_it_costs_no_record_and_doubles_none(
+    fault: Fault, scene: Scene, each_once: EachOnce, own_spark: dict[str, Any]
+) -> None:
+    """The next one has one too, or uses the server: both write to the same tables."""
+    befallen = scene.begin(1, fault, told=False, **own_spark)
+    assert frozen(befallen) if fault["signal"] == FREEZE else killed(befallen)
+    scene.begin(2, told=True, **(own_spark if fault["when"] == "during" else {}))
+    if fault["signal"] == FREEZE:
+        befallen.send_signal(signal.SIGCONT)
+        assert befallen.wait(PATIENCE_S) > 0
     scene.read_the_rest()
     each_once()
