@@ -66,6 +66,7 @@ def run(
     settings: ConsumerSettings,
     metadata_topic: str = topics.METADATA,
     stop: threading.Event,
+    observe: Callable[[ConsumerReport], None] = lambda _: None,
 ) -> None:
     """Runs consumer N until `stop` is set: it then finishes the batch in hand, says that it leaves, and returns.
 
@@ -77,6 +78,7 @@ def run(
         settings: see there.
         metadata_topic: must exist with more than N partitions.
         stop: ends the consumer.
+        observe: is told of each report that is sent.
 
     Raises:
         ConsumerError: it cannot go on: another consumer has taken over from it, or a client of its own failed for good;
@@ -84,7 +86,7 @@ def run(
     """
     try:
         with ConsumerProcess(
-            consumer, group, bootstrap_servers, client_config, settings, metadata_topic, stop
+            consumer, group, bootstrap_servers, client_config, settings, metadata_topic, stop, observe
         ) as process:
             process.run()
     except FencedError as error:
@@ -119,9 +121,11 @@ class ConsumerProcess:
         settings: ConsumerSettings,
         metadata_topic: str,
         stop: threading.Event,
+        observe: Callable[[ConsumerReport], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._stop = stop
+        self._observe = observe
         self._metadata_topic = metadata_topic
         self._group = group
         self._holding = Holding(consumer, incarnation=uuid.uuid4().hex)
@@ -438,20 +442,20 @@ class ConsumerProcess:
         self._reported = state, reason
         self._reported_at = time.monotonic()
         applied = self._holding.applied
-        self._reporter.send(
-            ConsumerReport(
-                consumer=self._holding.consumer,
-                incarnation=self._holding.incarnation,
-                sequence=self._reports,
-                sent_at=time.time(),
-                state=state,
-                reason=reason,
-                applied_epoch=applied.epoch,
-                applied_sequence=applied.sequence,
-                partitions=() if leaving else tuple(map(PartitionRef.of, self._holding.partitions)),
-                cycle=cycle,
-            )
+        report = ConsumerReport(
+            consumer=self._holding.consumer,
+            incarnation=self._holding.incarnation,
+            sequence=self._reports,
+            sent_at=time.time(),
+            state=state,
+            reason=reason,
+            applied_epoch=applied.epoch,
+            applied_sequence=applied.sequence,
+            partitions=() if leaving else tuple(map(PartitionRef.of, self._holding.partitions)),
+            cycle=cycle,
         )
+        self._reporter.send(report)
+        self._observe(report)
 
 
 def in_thread(call: Callable[[], Result]) -> Future[Result]:
