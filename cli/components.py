@@ -13,6 +13,7 @@ from cli.topics import Cluster
 
 
 def run_monitor(file: Path) -> None:
+    from cli.telemetry import monitor as telemetry
     from monitor.connection import ConnectionSettingsError
     from monitor.interest import is_expression
     from monitor.runner import Monitor
@@ -29,13 +30,14 @@ def run_monitor(file: Path) -> None:
             own_topics=frozenset({topics.write_speed, topics.metadata, topics.decisions}),
             group=settings.kafka.group,
         )
-        with stop_on_signals() as stop:
-            monitor.run(stop)
+        with telemetry.observed(settings) as observe, stop_on_signals() as stop:
+            monitor.run(stop, observe)
     except ConnectionSettingsError as error:
         raise UsageError(f"kafka.client in {file}: {error}") from error
 
 
 def run_controller(file: Path) -> None:
+    from cli.telemetry import controller as telemetry
     from controller.kafka import DeposedError, KafkaLink
     from controller.local_processes import LocalProcesses
     from controller.runner import run
@@ -49,8 +51,8 @@ def run_controller(file: Path) -> None:
     )
     link = KafkaLink(kafka.bootstrap_servers, kafka.group, kafka.client, settings.topics.names)
     try:
-        with stop_on_signals() as stop:
-            run(settings.controller, link, fleet, solve, stop)
+        with telemetry.observed(settings) as audience, stop_on_signals() as stop:
+            run(settings.controller, link, fleet, solve, stop, audience=audience)
     except DeposedError as error:
         raise KcgaError(str(error)) from error
     except KafkaException as error:
@@ -60,11 +62,12 @@ def run_controller(file: Path) -> None:
 
 
 def run_consumer(number: int, file: Path) -> None:
+    from cli.telemetry import consumer as telemetry
     from consumer.runner import ConsumerError, run
 
     settings = with_jars(load(file))
     try:
-        with stop_on_signals() as stop:
+        with telemetry.observed(settings, number) as observe, stop_on_signals() as stop:
             run(
                 consumer=number,
                 group=settings.kafka.group,
@@ -73,6 +76,7 @@ def run_consumer(number: int, file: Path) -> None:
                 settings=settings.consumer,
                 metadata_topic=settings.topics.metadata,
                 stop=stop,
+                observe=observe,
             )
     except ConsumerError as error:
         raise KcgaError(f"consumer {number} ends: {error}") from error

@@ -120,8 +120,8 @@ def explain(
 ) -> None:
     """Say in words what the controller decided, and why: why it scaled or did not, why each partition moved."""
     from cli.explain.history import find_decision
-    from cli.explain.words import explain as in_words
     from cli.settings import load
+    from controller.status.explanation import explain as in_words
 
     decision = find_decision(load(settings), number, epoch)
     print(decision.model_dump_json() if output is OutputFormat.JSON else "\n".join(in_words(decision)))  # noqa: T201

@@ -1,11 +1,12 @@
 """The settings file: one section for each component, checked as a whole before anything starts."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from cli.errors import UsageError
@@ -16,6 +17,8 @@ from domain import topics
 from monitor.settings import MonitorSettings
 
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+
+Port = Annotated[int, Field(ge=0, le=65_535)]
 
 
 class Section(BaseModel):
@@ -54,6 +57,32 @@ class LocalSettings(Section):
     """How long a consumer that is asked to leave may take before it is killed."""
 
 
+class HttpSettings(Section):
+    """What is served over HTTP: health and metrics by all components, the status page by the controller."""
+
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """The address to listen on: by default this machine's own, which nobody reaches from outside. Everything can be
+    read by whoever reaches it."""
+    controller_port: Port | None = 8470
+    """Of the status page, its API, health and metrics; 0 for any that is free."""
+    monitor_port: Port | None = None
+    """Of the monitor's health and metrics; none are served unless set."""
+    consumer_port: Port | None = None
+    """Of the consumers' health and metrics; with several consumers on one machine 0, any that is free."""
+    token: SecretStr | None = None
+    """Who sends it may pause, resume and re-plan over HTTP; nobody can unless it is set. 16 ASCII characters or more,
+    without spaces."""
+    partition_series: bool = True
+    """Whether metrics have series for each partition; large groups have thousands."""
+
+    @field_validator("token")
+    @classmethod
+    def _can_be_sent(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None and not re.fullmatch(r"[!-~]{16,}", token.get_secret_value()):
+            raise ValueError("a token must have 16 characters or more, all of them ASCII and none a space")
+        return token
+
+
 class Settings(BaseSettings):
     """All settings. The environment goes before the file: `KCGA_KAFKA__GROUP` is `group` in `[kafka]`."""
 
@@ -71,6 +100,7 @@ class Settings(BaseSettings):
     controller: ControllerSettings = ControllerSettings()
     consumer: ConsumerSettings
     local: LocalSettings = LocalSettings()
+    http: HttpSettings = HttpSettings()
 
     @field_validator("consumer")
     @classmethod
@@ -117,6 +147,7 @@ def load(file: Path) -> Settings:
 def _describe(fault: Mapping[str, Any]) -> str:
     where = ".".join(str(part) for part in fault["loc"])
     what = str(fault["msg"]).removeprefix("Value error, ")
-    said = fault["type"] == "missing" or fault["input"] is None or isinstance(fault["input"], dict)
+    secret = where == "http.token"
+    said = secret or fault["type"] == "missing" or fault["input"] is None or isinstance(fault["input"], dict)
     given = "" if said else f" (it is {fault['input']!r})"
     return f"{where}: {what[0].lower()}{what[1:]}{given}"

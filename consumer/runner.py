@@ -76,6 +76,7 @@ def run(
     settings: ConsumerSettings,
     metadata_topic: str = topics.METADATA,
     stop: threading.Event,
+    observe: Callable[[ConsumerReport], None] = lambda _: None,
 ) -> None:
     """Runs consumer N until `stop` is set: it then finishes the batch in hand, says that it leaves, and returns.
 
@@ -87,6 +88,7 @@ def run(
         settings: see there.
         metadata_topic: must exist with more than N partitions.
         stop: ends the consumer.
+        observe: is told of each report that is sent.
 
     Raises:
         ConsumerError: it cannot go on: another consumer has taken over from it, its lease has run out, or a client of
@@ -94,7 +96,7 @@ def run(
     """
     try:
         with ConsumerProcess(
-            consumer, group, bootstrap_servers, client_config, settings, metadata_topic, stop
+            consumer, group, bootstrap_servers, client_config, settings, metadata_topic, stop, observe
         ) as process:
             process.run()
     except FencedError as error:
@@ -149,9 +151,11 @@ class ConsumerProcess:
         settings: ConsumerSettings,
         metadata_topic: str,
         stop: threading.Event,
+        observe: Callable[[ConsumerReport], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._stop = stop
+        self._observe = observe
         self._metadata_topic = metadata_topic
         self._group = group
         self._holding = Holding(consumer, incarnation=uuid.uuid4().hex)
@@ -508,18 +512,18 @@ class ConsumerProcess:
             self._lease = Lease(self._settings.lease_s, self._reported_at)
         applied = self._holding.applied
         held = () if leaving else self._holding.partitions
-        self._reporter.send(
-            ConsumerReport(
-                consumer=self._holding.consumer,
-                incarnation=self._holding.incarnation,
-                sequence=self._reports,
-                sent_at=time.time(),
-                state=state,
-                reason=reason,
-                applied_epoch=applied.epoch,
-                applied_sequence=applied.sequence,
-                partitions=tuple(map(PartitionRef.of, held)),
-                taking_over=tuple(PartitionRef.of(each) for each in held if each not in self._fetcher.placed),
-                cycle=cycle,
-            )
+        report = ConsumerReport(
+            consumer=self._holding.consumer,
+            incarnation=self._holding.incarnation,
+            sequence=self._reports,
+            sent_at=time.time(),
+            state=state,
+            reason=reason,
+            applied_epoch=applied.epoch,
+            applied_sequence=applied.sequence,
+            partitions=tuple(map(PartitionRef.of, held)),
+            taking_over=tuple(PartitionRef.of(each) for each in held if each not in self._fetcher.placed),
+            cycle=cycle,
         )
+        self._reporter.send(report)
+        self._observe(report)

@@ -26,7 +26,7 @@ from controller.events import (
 from controller.fleet import ConsumerFleet, FleetError
 from controller.history import Beginning
 from controller.kafka import Received
-from controller.machine import Controller
+from controller.machine import Controller, State
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.messages import (
@@ -57,6 +57,25 @@ class Link(Protocol):
     def claim(self, claim: Claim) -> None: ...
 
 
+class Audience:
+    """Whoever follows what the controller does, as a status page does; this one does nothing with it.
+
+    Calls come from the thread that controls, and have to return at once.
+    """
+
+    def leads(self, epoch: int) -> None:
+        """The controller begins to act."""
+
+    def heard(self, message: Received) -> None:
+        """A message has come in."""
+
+    def decided(self, decision: Decision) -> None:
+        """A decision was made."""
+
+    def turned(self, at: float, state: State, *, paused: bool) -> None:
+        """Everything that had happened by then (s since the epoch) is dealt with, and sent; several times a second."""
+
+
 class SteadyClock:
     """Seconds since the epoch as they were when it was made, and from then on by the monotonic clock."""
 
@@ -74,6 +93,7 @@ def run(
     solve: Callable[[Problem, str], Solution],
     stop: threading.Event,
     clock: Callable[[], float] | None = None,
+    audience: Audience | None = None,
 ) -> None:
     """Controls the group until `stop` is set. The consumers go on: they are the next controller's.
 
@@ -81,7 +101,7 @@ def run(
         DeposedError: another controller of the group has begun.
         KafkaException: the cluster did not answer at the beginning, or the client can do nothing more.
     """
-    _Runner(settings, link, fleet, solve, clock or SteadyClock()).run(stop)
+    _Runner(settings, link, fleet, solve, clock or SteadyClock(), audience or Audience()).run(stop)
 
 
 class _Runner:
@@ -92,12 +112,14 @@ class _Runner:
         fleet: ConsumerFleet,
         solve: Callable[[Problem, str], Solution],
         clock: Callable[[], float],
+        audience: Audience,
     ) -> None:
         self._settings = settings
         self._link = link
         self._fleet = fleet
         self._solve = solve
         self._clock = clock
+        self._audience = audience
         self._known: frozenset[ConsumerId] = frozenset()
         """The consumers that the machine believes to exist."""
         self._answer: tuple[int, Future[Solution]] | None = None
@@ -113,6 +135,7 @@ class _Runner:
         log.info(
             "the controller begins", epoch=beginning.epoch, paused=beginning.paused, heard_of=len(beginning.unsealed)
         )
+        self._audience.leads(beginning.epoch)
         state = machine.state
         with ThreadPoolExecutor(1, thread_name_prefix="solver") as pool:
             self._known = self._fleet.consumers()
@@ -120,7 +143,8 @@ class _Runner:
             while not stop.is_set():
                 for event in events:
                     self._perform(machine.handle(event), pool)
-                self._send()
+                if self._send():
+                    self._audience.turned(self._clock(), machine.state, paused=machine.paused)
                 if machine.state is not state:
                     state = machine.state
                     log.info("state", state=state.value, consumers=len(machine.group))
@@ -129,6 +153,8 @@ class _Runner:
     def _receive(self) -> list[Event]:
         """What has happened since; a tick at least."""
         messages = self._link.receive(RECEIVE_TIMEOUT_S)
+        for message in messages:
+            self._audience.heard(message)
         at = self._clock()
         events: list[Event] = [_event(at, message) for message in messages]
         exist = self._fleet.consumers()
@@ -166,6 +192,7 @@ class _Runner:
                     self._unsent.append(message)
                 case Publish(decision=decision):
                     _log_decision(decision)
+                    self._audience.decided(decision)
                     self._unsent.append(decision)
                 case Claim():
                     self._claim(command)
@@ -192,15 +219,16 @@ class _Runner:
             _raise_fatal(error)
             log.warning("nothing can be claimed just now", reason=str(error))
 
-    def _send(self) -> None:
-        """Sends what is due. What could not be sent is tried again: commands may arrive twice."""
+    def _send(self) -> bool:
+        """Sends what is due; False where it could not be, and is tried again: commands may arrive twice."""
         try:
             self._link.send(self._unsent)
         except KafkaException as error:
             _raise_fatal(error)
             log.warning("nothing can be sent just now", reason=str(error), waiting=len(self._unsent))
-        else:
-            self._unsent.clear()
+            return False
+        self._unsent.clear()
+        return True
 
 
 def _raise_fatal(error: KafkaException) -> None:

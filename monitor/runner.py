@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 
 import structlog
@@ -59,8 +59,14 @@ class Monitor:
         self._own_topics = frozenset(own_topics) | {write_speed_topic}
         self._group = group
 
-    def run(self, stop: threading.Event) -> None:
+    def run(
+        self, stop: threading.Event, observe: Callable[[WriteSpeedReport | None, Standing], None] = lambda *_: None
+    ) -> None:
         """Publishes a report each interval until `stop` is set; a cluster that is away is waited for.
+
+        Args:
+            stop: ends it.
+            observe: is told of each round: what was published, if anything, and how things stand.
 
         Raises:
             ConnectionSettingsError: the Kafka client refuses its settings.
@@ -84,6 +90,7 @@ class Monitor:
                     publisher.publish(report)
                 before, standing = standing, _standing(survey, report, publisher.fault)
                 _tell(before, standing)
+                observe(report, standing)
                 # A round that took too long is followed by the next one that is due, not by all that were missed.
                 missed = max(0.0, time.monotonic() - due_at) // settings.interval_s
                 due_at += (missed + 1) * settings.interval_s

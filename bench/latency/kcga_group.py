@@ -18,6 +18,7 @@ from bench.latency.queues import NOBODY, Queues, Readers
 from bench.latency.times import Times
 from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
 from controller.events import ConsumerGone, ConsumerReported, Event, Solved, SpeedsMeasured, Started
+from controller.history import Beginning
 from controller.machine import Controller
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
@@ -77,7 +78,7 @@ class KcgaGroup:
         self._due: list[tuple[float, int, Callable[[float], None]]] = []
         self._scheduled = 0
         self._reported_at = 0.0
-        self._handle(Started(0.0, frozenset()))
+        self._handle(Started(0.0, frozenset(), Beginning(epoch=1)))
 
     @property
     def consumers(self) -> int:

@@ -3,6 +3,8 @@
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
@@ -24,31 +26,54 @@ def find_decision(settings: Settings, number: int | None = None, epoch: int | No
         KcgaError: the cluster does not answer, or there is no such decision.
     """
     kafka, topic = settings.kafka, settings.topics.decisions
-    found = None
-    if topic in Cluster(kafka.bootstrap_servers, kafka.client).partitions():
-        consumer = Consumer(
-            {
-                "fetch.wait.max.ms": 50,
-                "log_level": 0,  # what goes wrong is said in one line, by the error
-                **kafka.client,
-                "bootstrap.servers": kafka.bootstrap_servers,
-                "client.id": "kcga-explain",
-                "group.id": f"kcga-explain-{uuid.uuid4().hex}",
-                "enable.auto.commit": False,
-            }
-        )
-        try:
-            found = pick(_newest_first(consumer, topic), number, epoch)
-        except KafkaException as error:
-            raise KcgaError(f"{topic} at {kafka.bootstrap_servers} cannot be read: {error.args[0].str()}") from error
-        finally:
-            consumer.close()
+    with _decisions(settings) as newest_first:
+        found = pick(newest_first, number, epoch)
     if found is None:
         which = "no decision" if number is None else f"no decision {number}"
         of = "" if epoch is None else f" of epoch {epoch}"
         hint = "; of an earlier controller? name its --epoch" if number is not None and epoch is None else ""
         raise KcgaError(f"there is {which}{of} on {topic} at {kafka.bootstrap_servers}{hint}")
     return found
+
+
+def newest_decisions(settings: Settings, most: int) -> list[Decision]:
+    """The newest decisions, the newest first; at most so many.
+
+    Raises:
+        KcgaError: the cluster does not answer.
+    """
+    with _decisions(settings) as newest_first:
+        return list(islice(newest_first, most))
+
+
+@contextmanager
+def _decisions(settings: Settings) -> Iterator[Iterator[Decision]]:
+    """All decisions, the newest first, read as far as they are looked at; none where the topic does not exist.
+
+    Raises:
+        KcgaError: the cluster does not answer.
+    """
+    kafka, topic = settings.kafka, settings.topics.decisions
+    if topic not in Cluster(kafka.bootstrap_servers, kafka.client).partitions():
+        yield iter(())
+        return
+    consumer = Consumer(
+        {
+            "fetch.wait.max.ms": 50,
+            "log_level": 0,  # what goes wrong is said in one line, by the error
+            **kafka.client,
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "client.id": "kcga-explain",
+            "group.id": f"kcga-explain-{uuid.uuid4().hex}",
+            "enable.auto.commit": False,
+        }
+    )
+    try:
+        yield _newest_first(consumer, topic)
+    except KafkaException as error:
+        raise KcgaError(f"{topic} at {kafka.bootstrap_servers} cannot be read: {error.args[0].str()}") from error
+    finally:
+        consumer.close()
 
 
 def pick(newest_first: Iterable[Decision], number: int | None, epoch: int | None) -> Decision | None:

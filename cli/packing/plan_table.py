@@ -13,7 +13,7 @@ from cli.packing.plan_output import Plan
 from cli.watch import figures
 from cli.watch.bars import Scale, bar
 from cli.watch.glyphs import ASCII, BAD, FAINT, GOOD, OVERLOAD, STRONG, UNICODE, WARNING, Glyphs, TopicPalette
-from cli.watch.group_view import HeldPartition
+from controller.status.group_view import HeldPartition
 from solver import Solution, Status
 from solver.solution import OPTIMALITY_TOLERANCE
 

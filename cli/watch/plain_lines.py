@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from cli.watch import figures
-from cli.watch.group_view import GroupView
 from cli.watch.screen import decision_words
+from controller.status.group_view import GroupView
 
 QUIET_S = 10.0
 """So long at most without a line."""

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from cli.watch import figures
 from cli.watch.bars import Scale, axis, bar
-from cli.watch.decision_log import DecisionRecord
 from cli.watch.glyphs import (
     ASCII,
     BAD,
@@ -29,8 +28,9 @@ from cli.watch.glyphs import (
     Glyphs,
     TopicPalette,
 )
-from cli.watch.group_view import ConsumerView, GroupView, Sample, Transit
 from cli.watch.sparkline import resample, sparkline
+from controller.status.decision_log import DecisionRecord
+from controller.status.group_view import ConsumerView, GroupView, Sample, Transit
 from domain.messages import ConsumerState
 
 _LEFT_OF_BARS = 6

@@ -3,8 +3,8 @@
 from pydantic import BaseModel, ConfigDict
 
 from cli.watch import figures
-from cli.watch.group_view import GroupView
 from cli.watch.readers import MostReaders
+from controller.status.group_view import GroupView
 
 
 class _Value(BaseModel):

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from cli.watch import figures
 from cli.watch.glyphs import ASCII, BAD, CONSUMER_COURSE, FAINT, GOOD, STRONG, UNICODE, Glyphs
-from cli.watch.group_view import Sample
 from cli.watch.sparkline import resample, sparkline
 from cli.watch.summary import Summary
+from controller.status.group_view import Sample
 
 
 @dataclass(frozen=True, slots=True)

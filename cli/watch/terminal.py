@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.live import Live
 
 from cli.watch.glyphs import TopicPalette
-from cli.watch.group_view import GroupView
 from cli.watch.plain_lines import PlainLines
 from cli.watch.screen import GroupScreen
+from controller.status.group_view import GroupView
 
 
 class LiveView:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.explain.history import pick
-from cli.explain.words import explain
+from controller.status.explanation import explain
 from domain.messages import (
     Decision,
     DecisionKind,

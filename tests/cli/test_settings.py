@@ -77,3 +77,13 @@ def test_a_file_that_is_no_toml_is_said_to_be_none(file: Path, content: bytes, c
 def test_a_file_that_does_not_exist_is_said_not_to(file: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         load(file)
+
+
+def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(file: Path) -> None:
+    for token in ("tooshort", "with a space in it, long", "überlang-und-nicht-ascii"):
+        file.write_text(f'{GOOD}[http]\ntoken = "{token}"\n')
+        with pytest.raises(UsageError, match=r"http.token: a token must have 16 characters") as raised:
+            load(file)
+        assert token not in str(raised.value)
+    file.write_text(f'{GOOD}[http]\ntoken = "0123456789abcdef"\n')
+    assert "0123456789abcdef" not in repr(load(file))

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 from rich.console import Console
 
-from cli.watch.group_view import GroupView, LagReport
 from cli.watch.readers import MostReaders, ReadLog, most_readers
 from cli.watch.summary import Summary, summarize
 from cli.watch.summary_table import SummaryTable
+from controller.status.group_view import GroupView, LagReport
 from domain.messages import ConsumerState
 from tests.cli.watch_messages import BEGAN, cycle, decision, partition, read, report, told
 

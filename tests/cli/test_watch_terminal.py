@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 
 from cli.watch.glyphs import TopicPalette
-from cli.watch.group_fold import GroupFold, GroupMessage
-from cli.watch.group_view import GroupView, LagReport
 from cli.watch.plain_lines import PlainLines
 from cli.watch.screen import GroupScreen
 from cli.watch.terminal import LiveView
+from controller.status.group_fold import GroupFold, GroupMessage
+from controller.status.group_view import GroupView, LagReport
 from domain.messages import ConsumerState
 from tests.cli.watch_messages import (
     BEGAN,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from cli.watch import figures
 from cli.watch.bars import Scale, axis, bar
 from cli.watch.glyphs import ASCII, UNICODE, TopicPalette
-from cli.watch.group_view import HeldPartition, Sample
 from cli.watch.sparkline import resample, sparkline
+from controller.status.group_view import HeldPartition, Sample
 from tests.cli.watch_messages import partition
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from math import sin
 
-from cli.watch.group_fold import GroupFold, GroupMessage
-from cli.watch.group_view import LagReport
+from controller.status.group_fold import GroupFold, GroupMessage
+from controller.status.group_view import LagReport
 from domain.messages import (
     ConsumerReport,
     ConsumerState,

@@ -1,10 +1,10 @@
-"""The consumer group at one moment, as a person wants to see it: values only, made by `cli.watch.group_fold`."""
+"""The consumer group at one moment, as a person wants to see it: values only, made by the fold of its messages."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cli.watch.decision_log import DecisionRecord, DecisionTotals
+from controller.status.decision_log import DecisionRecord, DecisionTotals
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
@@ -111,7 +111,7 @@ class GroupView:
     invalid_messages: int
     """Messages that could not be understood."""
     consumers_over_time: tuple[Sample, ...] = field(repr=False)
-    """One sample for each change; the first has 0 consumers."""
+    """One sample for each change, the newest of them; the very first has 0 consumers."""
     speed_over_time: tuple[Sample, ...] = field(repr=False)
     lag_over_time: tuple[Sample, ...] = field(repr=False)
 

@@ -68,30 +68,60 @@ class DecisionTotals:
     rscore: float = 0.0
     """In consumers."""
 
+    def __add__(self, other: "DecisionTotals") -> "DecisionTotals":
+        return DecisionTotals(
+            self.scale_ups + other.scale_ups,
+            self.scale_downs + other.scale_downs,
+            self.migrations + other.migrations,
+            self.rscore + other.rscore,
+        )
+
 
 class DecisionLog:
-    """The decisions so far, in the order in which they were made."""
+    """The decisions so far, in the order in which they were made.
 
-    def __init__(self) -> None:
+    Args:
+        kept: so many are remembered one by one; of those before them only what they add up to.
+    """
+
+    def __init__(self, kept: int = 5_000) -> None:
+        self._kept = kept
         self._records: list[DecisionRecord] = []
         self._known: set[tuple[int, int]] = set()
         self._plan: Mapping[TopicPartition, Planned] = {}
         self._plan_of = (-1, -1)
+        self._planned_consumers: frozenset[ConsumerId] = frozenset()
         self._totals = DecisionTotals()
+        self._forgotten = DecisionTotals()
+        """What the decisions that are no longer remembered add up to."""
+        self._forgotten_to = (-1, -1)
+        """The last of them."""
+        self._consumers_before: int | None = None
+        """Of the last plan among them that was carried out."""
 
     def add(self, decision: Decision) -> None:
-        """Takes a decision in; one that is known changes nothing."""
+        """Takes a decision in; one that is known, or from before those that are remembered, changes nothing."""
         place = (decision.epoch, decision.number)
-        if place in self._known:
+        if place in self._known or place <= self._forgotten_to:
             return
         self._known.add(place)
         insort(self._records, DecisionRecord.of(decision))
+        while len(self._records) > self._kept:
+            self._forget(self._records.pop(0))
         if not decision.carried_out:
             return
-        self._totals = totals(self._records)
+        self._totals = self._forgotten + totals(self._records, self._consumers_before)
         if place > self._plan_of:
             self._plan_of = place
             self._plan = {entry.key: Planned(entry.consumer, entry.previous) for entry in decision.assignment}
+            self._planned_consumers = frozenset(entry.consumer for entry in decision.assignment)
+
+    def _forget(self, record: DecisionRecord) -> None:
+        self._forgotten_to = (record.epoch, record.number)
+        self._known.discard(self._forgotten_to)
+        if record.carried_out:
+            self._forgotten += totals([record], self._consumers_before)
+            self._consumers_before = record.consumers
 
     @property
     def records(self) -> tuple[DecisionRecord, ...]:
@@ -104,19 +134,26 @@ class DecisionLog:
         return self._plan
 
     @property
+    def planned_consumers(self) -> frozenset[ConsumerId]:
+        """Those that the newest plan carried out gives something."""
+        return self._planned_consumers
+
+    @property
     def totals(self) -> DecisionTotals:
         return self._totals
 
 
-def totals(records: list[DecisionRecord]) -> DecisionTotals:
+def totals(records: list[DecisionRecord], consumers_before: int | None = None) -> DecisionTotals:
     """The sums over `records`, which must be in the order in which they were decided.
 
-    A scale-up is a plan with more consumers than the plan carried out before it; the first one is compared with the
-    consumers that it found. A plan that finds none is the start of the group, not a scale-up.
+    A scale-up is a plan with more consumers than the plan carried out before it (`consumers_before`, for the first
+    one); where there is none before, the first one is compared with the consumers that it found. A plan that finds
+    none is the start of the group, not a scale-up.
     """
     carried_out = [record for record in records if record.carried_out]
     before = [record.consumers for record in carried_out]
-    before = [carried_out[0].found or carried_out[0].consumers, *before[:-1]] if carried_out else []
+    first = (consumers_before or carried_out[0].found or carried_out[0].consumers) if carried_out else 0
+    before = [first, *before[:-1]] if carried_out else []
     changes = [record.consumers - had for record, had in zip(carried_out, before, strict=True)]
     return DecisionTotals(
         scale_ups=sum(change > 0 for change in changes),

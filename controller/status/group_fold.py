@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cli.watch.decision_log import DecisionLog
-from cli.watch.group_view import ConsumerView, GroupView, HeldPartition, LagReport, Sample, Transit
+from controller.status.decision_log import DecisionLog
+from controller.status.group_view import ConsumerView, GroupView, HeldPartition, LagReport, Sample, Transit
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, ConsumerState, ControllerClaim, ControlRequest, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
@@ -19,7 +19,11 @@ from domain.speeds import WriteSpeeds
 GroupMessage = WriteSpeedReport | ConsumerReport | ControllerClaim | ControlRequest | Decision | LagReport
 
 SAMPLES = 3600
-"""How many samples of a figure that changes every second are kept."""
+"""How many samples of a figure are kept: an hour of one that changes every second."""
+PROCESSES = 4
+"""So many of a consumer's processes are remembered, the newest."""
+CYCLES = 1_000
+"""So many of a process's cycles are remembered, so that one whose report comes twice counts once."""
 
 
 @dataclass(slots=True)
@@ -30,7 +34,19 @@ class _Process:
     began: float
     """When the first of its reports was sent."""
     cycles: set[int] = field(default_factory=set)
-    """The sequences of the reports whose cycle has been counted."""
+    """The sequences of the reports whose cycle has been counted, of the newest at least."""
+    counted_to: int = -1
+    """What has this sequence or a lower one has been counted."""
+
+    def is_new(self, sequence: int) -> bool:
+        """Whether the cycle of the report with this sequence is to be counted; it then has been."""
+        if sequence <= self.counted_to or sequence in self.cycles:
+            return False
+        self.cycles.add(sequence)
+        if len(self.cycles) > CYCLES:
+            self.counted_to = min(self.cycles)
+            self.cycles.remove(self.counted_to)
+        return True
 
 
 class GroupFold:
@@ -55,7 +71,7 @@ class GroupFold:
         self._bytes = 0
         self._records = 0
         self._invalid = 0
-        self._consumers_over_time: list[Sample] = []
+        self._consumers_over_time: deque[Sample] = deque(maxlen=SAMPLES)
         self._speed_over_time: deque[Sample] = deque(maxlen=SAMPLES)
         self._lag_over_time: deque[Sample] = deque(maxlen=SAMPLES)
 
@@ -109,8 +125,9 @@ class GroupFold:
         process.began = min(process.began, report.sent_at)
         if report.sequence > process.newest.sequence:
             process.newest = report
-        if report.cycle is not None and report.sequence not in process.cycles:
-            process.cycles.add(report.sequence)
+        if len(processes) > PROCESSES:
+            del processes[min(processes, key=lambda incarnation: (processes[incarnation].began, incarnation))]
+        if report.cycle is not None and process.is_new(report.sequence):
             self._bytes += report.cycle.bytes
             self._records += report.cycle.records
 
@@ -126,7 +143,7 @@ class GroupFold:
 
         A process that has fallen silent is gone as soon as the plan gives it nothing any more.
         """
-        planned = {planned.consumer for planned in self._decisions.plan.values()}
+        planned = self._decisions.planned_consumers
         newest = [
             max(self._processes[consumer].values(), key=lambda process: (process.began, process.newest.incarnation))
             for consumer in sorted(self._processes)

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.watch.group_fold import GroupFold, GroupMessage
-from cli.watch.group_view import GroupView, HeldPartition, LagReport, Sample, Transit
+from controller.status.group_fold import GroupFold, GroupMessage
+from controller.status.group_view import GroupView, HeldPartition, LagReport, Sample, Transit
 from domain.messages import ConsumerState, ControllerClaim
 from tests.cli.watch_messages import BEGAN, cycle, decision, partition, read, report, story, told, write_speeds
 
@@ -218,3 +219,14 @@ def test_the_story_ends_as_it_was_told() -> None:
     assert [str(each.partition) for each in view.transits if each.is_migration] == ["orders-3", "payments-2"]
     assert [sample.value for sample in view.consumers_over_time] == [0, 1, 2, 3]
     assert (view.totals.scale_ups, view.totals.scale_downs, view.totals.migrations) == (2, 0, 6)
+
+
+def test_of_many_cycles_and_processes_each_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("controller.status.group_fold.CYCLES", 3)
+    fold = GroupFold()
+    for sequence in (1, 2, 4, 3, 5, 6, 2, 6, 7):
+        fold.receive(report(1, BEGAN + sequence, sequence=sequence, cycle=cycle(size=10)))
+    assert fold.view().bytes_written == 70
+    for process in range(10):
+        fold.receive(report(1, BEGAN + 10 + process, incarnation=f"process {process}", cycle=cycle(size=1)))
+    assert fold.view().bytes_written == 80

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.watch.decision_log import DecisionLog, DecisionTotals, Planned
+from controller.status.decision_log import DecisionLog, DecisionTotals, Planned
 from domain.messages import Decision
 from tests.cli.watch_messages import BEGAN, decision, partition
 
@@ -87,3 +87,15 @@ def test_scale_ups_and_scale_downs_lead_from_the_first_plan_to_the_last(made: li
     assert totals.migrations == len(
         [1 for each in carried_out for entry in each.assignment if entry.previous not in (None, entry.consumer)]
     )
+
+
+def test_what_is_no_longer_remembered_still_counts() -> None:
+    short, whole = DecisionLog(kept=2), DecisionLog()
+    for number, consumers in enumerate((1, 3, 2, 4, 4), start=1):
+        plan = {f"orders-{place}": (1, 1 + place % consumers) for place in range(4)}
+        for log in (short, whole):
+            log.add(decision(number, BEGAN + number, plan, rscore=0.5))
+    assert short.totals == whole.totals
+    assert [record.number for record in short.records] == [4, 5]
+    short.add(decision(1, BEGAN + 1, {"orders-0": (1, 2)}, rscore=0.5))
+    assert short.totals == whole.totals

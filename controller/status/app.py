@@ -1,0 +1,283 @@
+"""What the controller answers over HTTP: the page, health, figures, the API, and what an operator asks for.
+
+Everything can be read by whoever reaches the port. What changes something needs the token; without one in the settings
+nothing can be changed. Every refusal is JSON with a reason.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi import Path as InPath
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException as AnyHTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from controller.status.board import Board, Health
+from controller.status.explanation import explain
+from controller.status.picture import DecisionPicture, GroupPicture, History, Shown
+from domain.messages import ControlAction, Decision
+
+PAGE = Path(__file__).parent / "page"
+LOOK_EVERY_S = 1.0
+KEEP_ALIVE_S = 15.0
+"""So often something is sent to a page even if nothing changes: whoever is in between may close silent connections."""
+LONGEST_BODY = 1_000
+"""Bytes: every request that is understood is far shorter."""
+MOST_PAGES = 100
+"""So many pages are kept up to date at the same time; a page takes a connection."""
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+Ask = Callable[[ControlAction], None]
+"""Sends the request to the group's controller, whichever leads; raises `AskError` where that fails."""
+
+
+class AskError(Exception):
+    """What was asked could not be passed on; says why."""
+
+
+class ExplainedDecision(Shown):
+    """A decision in words, and its whole record."""
+
+    explanation: tuple[str, ...]
+    """Lines; those that begin with `  - ` belong to the one before."""
+    record: Decision
+
+
+class Abilities(Shown):
+    """What this page may do."""
+
+    control: bool
+    """Requests are taken from whoever has the token."""
+
+
+class ControlBody(BaseModel):
+    """What is asked for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    action: ControlAction
+
+
+class Verdict(Shown):
+    """Whether something is as it has to be, and why."""
+
+    ok: bool
+    reason: str
+
+
+def make_app(
+    board: Board,
+    registry: CollectorRegistry,
+    *,
+    ask: Ask | None = None,
+    token: str | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> FastAPI:
+    """The application.
+
+    Args:
+        board: what it tells.
+        registry: of the figures.
+        ask: passes requests on.
+        token: whoever asks for something has to send it; nobody can where there is none.
+        stopping: whether open connections have to end.
+    """
+    app = FastAPI(
+        title="kcga",
+        summary="One consumer group, as its controller sees it.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    app.add_middleware(Secured)
+    _add_refusals(app)
+    _add_health(app, board, registry)
+    _add_reading(app, board, control=ask is not None and token is not None)
+    _add_events(app, board, stopping)
+    _add_control(app, ask, token)
+
+    @app.get("/", include_in_schema=False)
+    def page() -> FileResponse:
+        return FileResponse(PAGE / "index.html")
+
+    app.mount("/static", StaticFiles(directory=PAGE), name="static")
+    return app
+
+
+class Secured:
+    """Adds the headers to every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_secured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                headers.setdefault("Cache-Control", "no-cache" if scope["path"].startswith("/static") else "no-store")
+            await send(message)
+
+        await self._app(scope, receive, send_secured)
+
+
+def _add_refusals(app: FastAPI) -> None:
+    @app.exception_handler(AnyHTTPException)
+    async def refused(request: Request, error: AnyHTTPException) -> Response:
+        reasons = {
+            404: f"there is nothing at {request.url.path}: /api/openapi.json lists what there is",
+            405: f"{request.method} is not possible at {request.url.path}",
+        }
+        given = error.detail if error.detail not in ("Not Found", "Method Not Allowed") else None
+        reason = given or reasons.get(error.status_code, error.detail)
+        return JSONResponse({"reason": reason}, error.status_code, headers=error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_request: Request, error: RequestValidationError) -> Response:
+        reason = "; ".join(f"{fault['loc'][-1]}: {str(fault['msg']).lower()}" for fault in error.errors()[:3])
+        return JSONResponse({"reason": reason}, 422)
+
+
+def _add_health(app: FastAPI, board: Board, registry: CollectorRegistry) -> None:
+    def answer(health: Health) -> Response:
+        return JSONResponse({"ok": health.ok, "reason": health.reason}, 200 if health.ok else 503)
+
+    responses: dict[int | str, dict[str, object]] = {503: {"model": Verdict}}
+
+    @app.get("/healthz", response_model=Verdict, responses=responses, tags=["health"])
+    def alive() -> Response:
+        """Whether the process does anything; one that does not should be started anew."""
+        return answer(board.alive())
+
+    @app.get("/readyz", response_model=Verdict, responses=responses, tags=["health"])
+    def ready() -> Response:
+        """Whether the controller leads on fresh write speeds, or stands by."""
+        return answer(board.ready())
+
+    @app.get("/metrics", response_class=Response, tags=["health"])
+    def metrics(request: Request) -> Response:
+        """Figures in the form that the scraper accepts: OpenMetrics or Prometheus' own text."""
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(registry), headers={"Content-Type": content_type})
+
+
+def _add_reading(app: FastAPI, board: Board, *, control: bool) -> None:
+    @app.get("/api/state", tags=["group"])
+    def state() -> GroupPicture:
+        """The group now."""
+        return board.picture()
+
+    @app.get("/api/history", tags=["group"])
+    def history() -> History:
+        """The last hour."""
+        return board.history()
+
+    @app.get("/api/abilities", tags=["group"])
+    def abilities() -> Abilities:
+        """What can be asked for here."""
+        return Abilities(control=control)
+
+    @app.get("/api/decisions", tags=["decisions"])
+    def decisions(
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+        before: Annotated[
+            str | None, Query(pattern=r"^[0-9]{1,18}/[0-9]{1,18}$", description="epoch/number: only those before it")
+        ] = None,
+    ) -> list[DecisionPicture]:
+        """The newest decisions, the newest first."""
+        place = tuple(map(int, before.split("/"))) if before else None
+        return board.decisions((place[0], place[1]) if place else None, limit)
+
+    @app.get("/api/decisions/{epoch}/{number}", tags=["decisions"])
+    def decision(
+        epoch: Annotated[int, InPath(ge=0, lt=10**18)], number: Annotated[int, InPath(ge=0, lt=10**18)]
+    ) -> ExplainedDecision:
+        """One decision: its record, and in words."""
+        record = board.decision(epoch, number)
+        if record is None:
+            raise HTTPException(404, f"decision {number} of epoch {epoch} is not kept here: try kcga explain")
+        return ExplainedDecision(explanation=tuple(explain(record)), record=record)
+
+
+def _add_events(app: FastAPI, board: Board, stopping: Callable[[], bool]) -> None:
+    pages = 0
+
+    async def events() -> AsyncIterator[str]:
+        nonlocal pages
+        pages += 1
+        try:
+            sent, idle_s = -1, 0.0
+            yield "retry: 2000\n\n"
+            while not stopping():
+                shown = await asyncio.to_thread(board.picture)
+                if shown.version != sent:
+                    yield f"event: state\ndata: {shown.model_dump_json()}\n\n"
+                    sent, idle_s = shown.version, 0.0
+                elif idle_s >= KEEP_ALIVE_S:
+                    yield ": still here\n\n"
+                    idle_s = 0.0
+                await asyncio.sleep(LOOK_EVERY_S)
+                idle_s += LOOK_EVERY_S
+        finally:
+            pages -= 1
+
+    @app.get("/api/events", response_class=StreamingResponse, tags=["group"])
+    async def live() -> StreamingResponse:
+        """The group, again with every change, as server-sent events of the form of `/api/state`."""
+        if pages >= MOST_PAGES:
+            raise HTTPException(503, f"{MOST_PAGES} pages are open already")
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def _add_control(app: FastAPI, ask: Ask | None, token: str | None) -> None:
+    body = {"requestBody": {"content": {"application/json": {"schema": ControlBody.model_json_schema()}}}}
+
+    @app.post("/api/control", status_code=202, tags=["control"], openapi_extra=body)
+    async def control(request: Request) -> Verdict:
+        """Pauses the group, ends a pause, or asks for a plan now; `Authorization: Bearer TOKEN` is needed."""
+        if ask is None or token is None:
+            raise HTTPException(403, "nothing can be changed here: no token is set (http.token)")
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        # Of bytes: a text with other than ASCII characters cannot be compared in constant time.
+        if scheme.lower() != "bearer" or not secrets.compare_digest(given.encode("latin-1"), token.encode()):
+            raise HTTPException(401, "the token is missing or wrong", {"WWW-Authenticate": "Bearer"})
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise HTTPException(415, 'the body must be application/json, such as {"action": "pause"}')
+        try:
+            asked = ControlBody.model_validate_json(await _body(request))
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            where = ".".join(map(str, fault["loc"])) or "the body"
+            raise HTTPException(422, f"{where}: {fault['msg'].lower()}") from error
+        try:
+            await asyncio.to_thread(ask, asked.action)
+        except AskError as error:
+            raise HTTPException(503, str(error)) from error
+        return Verdict(ok=True, reason=f"the controller was asked to {asked.action.value}")
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > LONGEST_BODY:
+            raise HTTPException(413, f"the body is longer than {LONGEST_BODY} bytes")
+    return body

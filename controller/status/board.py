@@ -1,0 +1,278 @@
+"""What is known of the group, for those who ask over HTTP: told by the controller's thread, asked by others.
+
+The controller is never held up: what it says is folded in at once, and a picture is only made when somebody asks.
+"""
+
+import threading
+import time
+import zlib
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from controller.kafka import Received
+from controller.machine import State
+from controller.runner import Audience
+from controller.settings import ControllerSettings
+from controller.status.decision_log import DecisionRecord
+from controller.status.group_fold import SAMPLES, GroupFold
+from controller.status.group_view import GroupView, LagReport, Sample
+from controller.status.picture import (
+    ControllerPicture,
+    DecisionPicture,
+    GroupPicture,
+    History,
+    Role,
+    course,
+    picture,
+)
+from domain.messages import Decision, WriteSpeedReport
+from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
+from solver.bounds import fewest_bins
+from solver.instance import Instance
+from solver.problem import Problem
+
+HISTORY_S = 3600.0
+FULL_DECISIONS = 300
+"""So many decisions can be opened: the newest. A decision names every partition."""
+PICTURE_S = 0.5
+"""A picture so old is still good enough for whoever asks next."""
+LIVE_S = 10.0
+"""A controller that has not turned round for longer is not at work: it waits for brokers that do not answer."""
+HUNG_S = 180.0
+"""Longer than anything that the controller waits for."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What has happened since the process began."""
+
+    carried_out: int = 0
+    held_back: int = 0
+    scale_ups: int = 0
+    scale_downs: int = 0
+    migrations: int = 0
+    rscore: float = 0.0
+    """In consumers."""
+    solve_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether something is as it has to be, and otherwise why not."""
+
+    ok: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Everything at one moment, for those who make figures of it."""
+
+    view: GroupView
+    picture: GroupPicture
+    counts: Counts
+    newest: Decision | None
+    lag: dict[TopicPartition, int]
+
+
+class Board(Audience):
+    """The newest of everything.
+
+    Args:
+        group: its name.
+        settings: of the controller.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(self, group: str, settings: ControllerSettings, clock: Callable[[], float] = time.time) -> None:
+        self._group = group
+        self._settings = settings
+        self._clock = clock
+        self._changed = threading.Lock()
+        """Guards everything that follows."""
+        self._fold = GroupFold(silent_after_s=settings.heartbeat_timeout_s)
+        self._role = Role.STARTING
+        self._epoch: int | None = None
+        self._state: State | None = None
+        self._paused = False
+        self._turned_at = clock()
+        self._measured_at: float | None = None
+        self._fewest: int | None = None
+        self._fewest_over_time: deque[Sample] = deque(maxlen=SAMPLES)
+        self._lag: dict[TopicPartition, int] = {}
+        self._records: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        """The newest decisions as they were published, compressed."""
+        self._newest: Decision | None = None
+        self._counts = Counts()
+        self._version = 0
+        self._drawn: tuple[float, GroupView, GroupPicture] | None = None
+
+    # What it is told
+
+    def stands_by(self) -> None:
+        """Another controller leads; this one waits."""
+        with self._changed:
+            self._role = Role.STANDBY
+            self._turned_at = self._clock()
+            self._version += 1
+
+    def leads(self, epoch: int) -> None:
+        with self._changed:
+            self._role, self._epoch = Role.LEADER, epoch
+            self._turned_at = self._clock()
+            self._version += 1
+
+    def heard(self, message: Received) -> None:
+        fewest = self._bound(message.speeds) if isinstance(message, WriteSpeedReport) else None
+        with self._changed:
+            self._fold.receive(message)
+            if isinstance(message, WriteSpeedReport) and message.measured_at >= (self._measured_at or 0.0):
+                self._measured_at, self._fewest = message.measured_at, fewest
+                if fewest is not None:
+                    self._fewest_over_time.append(Sample(message.measured_at, fewest))
+            self._version += 1
+
+    def decided(self, decision: Decision) -> None:
+        with self._changed:
+            self._remember(decision)
+            self._count(decision)
+
+    def turned(self, at: float, state: State, *, paused: bool) -> None:  # noqa: ARG002  # by the clock of those who ask
+        with self._changed:
+            self._turned_at = self._clock()
+            if (state, paused) != (self._state, self._paused):
+                self._state, self._paused = state, paused
+                self._version += 1
+
+    def recall(self, decisions: Iterable[Decision]) -> None:
+        """Decisions from before: they are shown, and not counted."""
+        with self._changed:
+            for decision in decisions:
+                self._remember(decision)
+
+    def measured_lag(self, records: dict[TopicPartition, int]) -> None:
+        """The lag of each partition for which it is known."""
+        with self._changed:
+            self._lag = records
+            self._fold.receive(LagReport(self._clock(), records))
+            self._version += 1
+
+    def _remember(self, decision: Decision) -> None:
+        self._fold.receive(decision)
+        self._records[decision.epoch, decision.number] = zlib.compress(decision.encode(), 1)
+        while len(self._records) > FULL_DECISIONS:
+            self._records.popitem(last=False)
+        if self._newest is None or (decision.epoch, decision.number) > (self._newest.epoch, self._newest.number):
+            self._newest = decision
+        self._version += 1
+
+    def _count(self, decision: Decision) -> None:
+        counts, record = self._counts, DecisionRecord.of(decision)
+        counts.solve_s += decision.solve_s
+        if not decision.carried_out:
+            counts.held_back += 1
+            return
+        counts.carried_out += 1
+        counts.migrations += record.migrations
+        counts.rscore += record.rscore
+        if record.found:
+            counts.scale_ups += record.consumers > record.found
+            counts.scale_downs += record.consumers < record.found
+
+    def _bound(self, speeds: WriteSpeeds) -> int | None:
+        if not speeds.bytes_per_s:
+            return None
+        return fewest_bins(Instance.of(Problem(speeds.bytes_per_s, self._settings.consumer_capacity)))
+
+    # What it is asked
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """Those of interest, by the monitor's newest report."""
+        with self._changed:
+            return self._fold.view().partitions
+
+    def picture(self) -> GroupPicture:
+        """The group now, or a moment ago."""
+        with self._changed:
+            return self._draw()[1]
+
+    def reading(self) -> Reading:
+        with self._changed:
+            view, shown = self._draw()
+            return Reading(view, shown, replace(self._counts), self._newest, dict(self._lag))
+
+    def history(self) -> History:
+        with self._changed:
+            view, _ = self._draw()
+            fewest = tuple(self._fewest_over_time)
+        since = self._clock() - HISTORY_S
+        rscores = [Sample(each.decided_at, each.rscore) for each in view.decisions if each.carried_out]
+        return History(
+            consumers=course(view.consumers_over_time, since),
+            fewest_consumers=course(fewest, since),
+            speed=course(view.speed_over_time, since),
+            lag=course(view.lag_over_time, since),
+            rscore=tuple((sample.at, sample.value) for sample in rscores if sample.at >= since),
+        )
+
+    def decisions(self, before: tuple[int, int] | None, limit: int) -> list[DecisionPicture]:
+        """The newest decisions, the newest first; those before (epoch, number) where that is given."""
+        with self._changed:
+            records = self._draw()[0].decisions
+        older = [record for record in records if before is None or (record.epoch, record.number) < before]
+        return [DecisionPicture.of(record) for record in reversed(older[-limit:])]
+
+    def decision(self, epoch: int, number: int) -> Decision | None:
+        """The whole record, as long as it is kept."""
+        with self._changed:
+            record = self._records.get((epoch, number))
+        return None if record is None else Decision.decode(zlib.decompress(record))
+
+    def alive(self) -> Health:
+        """Whether the controller's thread turns round at all."""
+        silent_s = self._clock() - self._turned_at
+        if silent_s > HUNG_S:
+            return Health(False, f"the controller has done nothing for {silent_s:.0f} s")
+        return Health(True, "alive")
+
+    def ready(self) -> Health:
+        """Whether the controller decides on fresh measurements, as the leader; or waits to become it."""
+        with self._changed:
+            role, turned_at, measured_at = self._role, self._turned_at, self._measured_at
+        now = self._clock()
+        if role is Role.STARTING:
+            return Health(False, "it is not known yet which controller leads")
+        if now - turned_at > LIVE_S:
+            return Health(False, f"the controller has not got anything through to Kafka for {now - turned_at:.0f} s")
+        if role is Role.STANDBY:
+            return Health(True, "stands by")
+        if measured_at is None:
+            return Health(False, "there are no write speeds yet: does the monitor run?")
+        if now - measured_at > self._settings.speeds_timeout_s:
+            return Health(False, f"the newest write speeds are {now - measured_at:.0f} s old: does the monitor run?")
+        return Health(True, "leads, on fresh write speeds")
+
+    def _draw(self) -> tuple[GroupView, GroupPicture]:
+        now = time.monotonic()
+        if self._drawn is not None:
+            drawn_at, view, shown = self._drawn
+            if shown.version == self._version or now - drawn_at < PICTURE_S:
+                return view, shown
+        view = self._fold.view()
+        state = self._state.value if self._state is not None else None
+        shown = picture(
+            view,
+            version=self._version,
+            group=self._group,
+            controller=ControllerPicture(role=self._role, epoch=self._epoch, state=state, paused=self._paused),
+            capacity=self._settings.consumer_capacity,
+            packing_capacity=self._settings.packing,
+            migration_weight=self._settings.weight,
+            measured_at=self._measured_at,
+            fewest_consumers=self._fewest,
+        )
+        self._drawn = now, view, shown
+        return view, shown

@@ -1,0 +1,120 @@
+// Keeps the page up to date: one stream of states, and what is asked for when a state says that there is more.
+
+import * as bars from "./bars.js";
+import * as charts from "./charts.js";
+import * as decisions from "./decisions.js";
+import { byId, element, fetched, say } from "./dom.js";
+import { count, data, plural, speed } from "./format.js";
+import { offer } from "./operate.js";
+
+const STALE_S = 30;
+const STATES = {
+  synchronize: "learning who reads what",
+  sentinel: "watching",
+  reassign: "deciding",
+  manage: "handing over",
+};
+let newestDecision = null;
+
+function show(state) {
+  document.title = `${state.group} · kcga`;
+  say(byId("group"), state.group);
+  showStanding(state);
+  showTiles(state);
+  bars.show(state);
+  charts.add(state);
+  if (state.newest_decision !== newestDecision) {
+    newestDecision = state.newest_decision;
+    decisions.refresh().catch(() => {
+      newestDecision = null; // again with the next state
+    });
+    remember();
+  }
+}
+
+function showStanding(state) {
+  const { role, epoch, state: doing, paused } = state.controller;
+  const chips = [];
+  if (role === "leader") chips.push(["", STATES[doing] ?? "begins"]);
+  else chips.push(["warn", role === "standby" ? "stands by" : "starting"]);
+  if (paused) chips.push(["warn", "paused"]);
+  const age = state.measured_at === null ? null : state.at - state.measured_at;
+  if (role === "leader" && age === null) chips.push(["warn", "no write speeds yet"]);
+  else if (age > STALE_S) chips.push(["bad", `write speeds are ${Math.round(age)} s old`]);
+  if (epoch !== null) chips.push(["", `epoch ${epoch}`]);
+  const text = chips.map((chip) => chip.join("|")).join("||");
+  const standing = byId("standing");
+  if (standing.dataset.text === text) return;
+  standing.dataset.text = text;
+  standing.replaceChildren(...chips.map(([kind, said]) => element("span", { class: `chip ${kind}` }, said)));
+}
+
+function tile(name, figure, unit, note, kind = "") {
+  const node = byId(`t-${name}`);
+  if (node.dataset.text !== `${figure} ${unit}`) {
+    node.dataset.text = `${figure} ${unit}`;
+    node.replaceChildren(figure, ...(unit ? [element("small", {}, unit)] : []));
+  }
+  say(byId(`t-${name}-note`), note);
+  byId(`t-${name}-note`).className = `note ${kind}`;
+}
+
+function showTiles(state) {
+  const alive = state.consumers.filter((each) => each.state !== "awaited" && each.state !== "silent").length;
+  const fewest = state.fewest_consumers;
+  tile("consumers", count(alive), "", fewest === null ? "\u00a0" : `${plural(fewest, "consumer")} at least for this load`);
+  const [amount, unit] = state.total_speed === null ? ["–", ""] : data(state.total_speed).split(" ");
+  const room = alive ? `${Math.round((100 * (state.total_speed ?? 0)) / (alive * state.capacity))} % of what they can read` : "\u00a0";
+  tile("speed", amount, unit && `${unit}/s`, room);
+  tile("lag", count(state.lag), state.lag === null ? "" : "records", "written, not committed yet");
+  const { migrations, rscore, scale_ups: ups, scale_downs: downs } = state.totals;
+  tile("moved", count(migrations), "", `Rscore ${rscore.toFixed(2)}, scaled ↑${ups} ↓${downs}`);
+  const faults = [];
+  if (state.moving) faults.push(`${count(state.moving)} moving`);
+  if (state.unread.length) faults.push(`${count(state.unread.length)} unread`);
+  if (state.unknown) faults.push(`${count(state.unknown)} unknown`);
+  if (state.oversized) faults.push(`${count(state.oversized)} oversized`);
+  const bad = state.oversized ? "bad" : faults.length ? "warn" : "";
+  tile("partitions", count(state.partitions), "", faults.join(", ") || "all read, all at rest", bad);
+}
+
+async function remember() {
+  try {
+    charts.setHistory(await fetched("/api/history"));
+  } catch {
+    // the next decision asks again
+  }
+}
+
+function live(isLive, text) {
+  byId("live").dataset.live = isLive ? "yes" : "no";
+  say(byId("live-text"), text);
+}
+
+const events = new EventSource("/api/events");
+events.addEventListener("open", () => {
+  live(true, "live");
+  remember();
+  offer().catch(() => {});
+});
+events.addEventListener("error", () => live(false, "no answer, trying again"));
+events.addEventListener("state", (event) => show(JSON.parse(event.data)));
+
+const THEMES = { auto: "Auto", light: "Light", dark: "Dark" };
+const themeButton = byId("theme");
+function setTheme(theme) {
+  if (theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  say(themeButton, THEMES[theme]);
+  themeButton.setAttribute("aria-label", `Theme: ${theme === "auto" ? "as the system" : theme}`);
+  try {
+    localStorage.setItem("kcga-theme", theme);
+  } catch {
+    // storage may be forbidden: the choice holds for this page
+  }
+}
+setTheme(document.documentElement.dataset.theme ?? "auto");
+themeButton.addEventListener("click", () => {
+  const names = Object.keys(THEMES);
+  setTheme(names[(names.indexOf(document.documentElement.dataset.theme ?? "auto") + 1) % names.length]);
+});

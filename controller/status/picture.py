@@ -1,0 +1,269 @@
+"""The group as the status page and `/api/state` show it: values made of a view, in the form in which they are sent."""
+
+import math
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from controller.status.decision_log import DecisionRecord
+from controller.status.group_view import ConsumerView, GroupView, Sample, Transit
+from domain.assignment import ConsumerId
+from domain.partitions import TopicPartition
+
+
+class Shown(BaseModel):
+    """Part of an answer: speeds in bytes/s, times in seconds since the epoch, Rscores in consumers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Role(StrEnum):
+    STARTING = "starting"
+    """It is not known yet who leads."""
+    STANDBY = "standby"
+    """Another controller leads the group."""
+    LEADER = "leader"
+
+
+class ControllerPicture(Shown):
+    role: Role
+    epoch: int | None
+    state: str | None
+    """Of the state machine: synchronize, sentinel, reassign or manage."""
+    paused: bool
+
+
+class PartitionPicture(Shown):
+    topic: str
+    partition: int
+    speed: float | None
+    """Null where it is not known."""
+    oversized: bool
+    """It is faster than a consumer."""
+    to: ConsumerId | None = None
+    """Who shall read it in place of the consumer that it is drawn at."""
+    source: ConsumerId | None = None
+    """Of a partition that is awaited: who read it before."""
+
+
+class ConsumerPicture(Shown):
+    consumer: ConsumerId
+    state: str
+    """As it reports it; `silent` where it has not been heard of for long, `awaited` where it has not reported yet."""
+    reason: str | None
+    load: float
+    """What it reads."""
+    partitions: tuple[PartitionPicture, ...]
+    """What it reads, in ascending order."""
+    awaits: tuple[PartitionPicture, ...]
+    """What it shall read and does not yet, in ascending order."""
+
+
+class TotalsPicture(Shown):
+    """Over all decisions that are known."""
+
+    scale_ups: int
+    scale_downs: int
+    migrations: int
+    rscore: float
+
+
+class GroupPicture(Shown):
+    """Everything that the page draws but the past."""
+
+    version: int
+    """Grows with every change."""
+    group: str
+    at: float
+    measured_at: float | None
+    controller: ControllerPicture
+    capacity: float
+    packing_capacity: float
+    migration_weight: float
+    consumers: tuple[ConsumerPicture, ...]
+    unread: tuple[PartitionPicture, ...]
+    """Partitions that nobody reads, also those that a consumer is about to begin with."""
+    partitions: int
+    moving: int
+    unknown: int
+    """Partitions whose speed is not known."""
+    oversized: int
+    total_speed: float | None
+    fewest_consumers: int | None
+    """No assignment of the present speeds has fewer."""
+    lag: int | None
+    """Records that are written and not committed."""
+    totals: TotalsPicture
+    decisions: int
+    newest_decision: str | None
+    """`epoch/number`"""
+
+
+class DecisionPicture(Shown):
+    """A decision in a line of the list."""
+
+    epoch: int
+    number: int
+    decided_at: float
+    carried_out: bool
+    triggers: tuple[str, ...]
+    reason: str
+    consumers: int
+    """Of the plan."""
+    found: int
+    """Consumers that had a partition when it was decided."""
+    migrations: int
+    rscore: float
+
+    @classmethod
+    def of(cls, record: DecisionRecord) -> "DecisionPicture":
+        return cls(
+            epoch=record.epoch,
+            number=record.number,
+            decided_at=record.decided_at,
+            carried_out=record.carried_out,
+            triggers=record.triggers,
+            reason=record.reason,
+            consumers=record.consumers,
+            found=record.found,
+            migrations=record.migrations,
+            rscore=record.rscore,
+        )
+
+
+Course = tuple[tuple[float, float], ...]
+"""Pairs of a time and the value from then on, in ascending order of time."""
+
+
+class History(Shown):
+    """The last hour, thinned out so that no peak is lost."""
+
+    consumers: Course
+    fewest_consumers: Course
+    speed: Course
+    lag: Course
+    rscore: Course
+    """Of each plan that was carried out, at its time."""
+
+
+def picture(
+    view: GroupView,
+    *,
+    version: int,
+    group: str,
+    controller: ControllerPicture,
+    capacity: float,
+    packing_capacity: float,
+    migration_weight: float,
+    measured_at: float | None,
+    fewest_consumers: int | None,
+) -> GroupPicture:
+    """The picture of what `view` says; the other values are the fields of their names."""
+    drawn = _Drawing(view, capacity)
+    newest = view.last_decision
+    return GroupPicture(
+        version=version,
+        group=group,
+        at=view.now,
+        measured_at=measured_at,
+        controller=controller,
+        capacity=capacity,
+        packing_capacity=packing_capacity,
+        migration_weight=migration_weight,
+        consumers=drawn.consumers(),
+        unread=tuple(drawn.partition(each.partition, to=each.target, source=each.source) for each in view.unread),
+        partitions=len(view.partitions),
+        moving=sum(1 for transit in view.transits if transit.is_migration),
+        unknown=len(view.unmeasured),
+        oversized=sum(1 for speed in view.speeds.values() if speed > capacity),
+        total_speed=view.total_speed,
+        fewest_consumers=fewest_consumers,
+        lag=view.lag,
+        totals=TotalsPicture(
+            scale_ups=view.totals.scale_ups,
+            scale_downs=view.totals.scale_downs,
+            migrations=view.totals.migrations,
+            rscore=view.totals.rscore,
+        ),
+        decisions=len(view.decisions),
+        newest_decision=f"{newest.epoch}/{newest.number}" if newest else None,
+    )
+
+
+class _Drawing:
+    def __init__(self, view: GroupView, capacity: float) -> None:
+        self._view = view
+        self._capacity = capacity
+        self._leaving = {each.partition: each for each in view.transits if each.reader is not None}
+        self._awaited: dict[ConsumerId, list[Transit]] = {}
+        for each in view.transits:
+            if each.target is not None:
+                self._awaited.setdefault(each.target, []).append(each)
+
+    def consumers(self) -> tuple[ConsumerPicture, ...]:
+        """Those that there are and those that are awaited, in ascending order."""
+        present = {consumer.consumer: self._present(consumer) for consumer in self._view.consumers}
+        missing = {consumer: self._missing(consumer) for consumer in self._awaited.keys() - present.keys()}
+        return tuple(each for _, each in sorted({**present, **missing}.items()))
+
+    def _present(self, consumer: ConsumerView) -> ConsumerPicture:
+        return ConsumerPicture(
+            consumer=consumer.consumer,
+            state="silent" if consumer.silent else consumer.state.value,
+            reason=consumer.reason,
+            load=consumer.load,
+            partitions=tuple(
+                self.partition(held.partition, to=self._target(held.partition, consumer.consumer))
+                for held in consumer.partitions
+            ),
+            awaits=self._awaits(consumer.consumer),
+        )
+
+    def _missing(self, consumer: ConsumerId) -> ConsumerPicture:
+        return ConsumerPicture(
+            consumer=consumer, state="awaited", reason=None, load=0.0, partitions=(), awaits=self._awaits(consumer)
+        )
+
+    def _awaits(self, consumer: ConsumerId) -> tuple[PartitionPicture, ...]:
+        return tuple(
+            self.partition(each.partition, source=each.source if each.reader is None else each.reader)
+            for each in self._awaited.get(consumer, ())
+        )
+
+    def _target(self, partition: TopicPartition, reader: ConsumerId) -> ConsumerId | None:
+        transit = self._leaving.get(partition)
+        return transit.target if transit is not None and transit.target != reader else None
+
+    def partition(
+        self, partition: TopicPartition, *, to: ConsumerId | None = None, source: ConsumerId | None = None
+    ) -> PartitionPicture:
+        speeds: Mapping[TopicPartition, float] = self._view.speeds
+        speed = speeds.get(partition)
+        return PartitionPicture(
+            topic=partition.topic,
+            partition=partition.partition,
+            speed=speed,
+            oversized=speed is not None and speed > self._capacity,
+            to=to,
+            source=source,
+        )
+
+
+def course(samples: Sequence[Sample], since: float, most: int = 600) -> Course:
+    """The samples from `since` on, and the last one before it, as about `most` points at most.
+
+    Of the samples that fall into one stretch of time the highest stays: a peak is what one looks for.
+    """
+    before = [sample for sample in samples if sample.at < since][-1:]
+    within = [sample for sample in samples if sample.at >= since]
+    if len(within) > most:
+        first, last = within[0].at, within[-1].at
+        width = max((last - first) / most, 1e-9)
+        peaks: dict[int, Sample] = {}
+        for sample in within:
+            stretch = math.floor((sample.at - first) / width)
+            if stretch not in peaks or sample.value > peaks[stretch].value:
+                peaks[stretch] = sample
+        within = list(peaks.values())
+    return tuple((sample.at, sample.value) for sample in (*before, *within))

@@ -1,0 +1,109 @@
+"""Health and metrics of the monitor and of consumers."""
+
+import socket
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from cli.errors import KcgaError
+from cli.telemetry.consumer import ConsumerFigures
+from cli.telemetry.exporter import Exporter, Probes, Verdict
+from cli.telemetry.monitor import MonitorFigures
+from domain.messages import ConsumerState
+from domain.partitions import TopicPartition
+from monitor.changes import Standing
+from tests.cli.watch_messages import BEGAN, cycle, read, report, write_speeds
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
+    return registry.get_sample_value(name, labels)
+
+
+@pytest.fixture
+def figures() -> ConsumerFigures:
+    return ConsumerFigures(3, Clock())
+
+
+@pytest.fixture
+def url(figures: ConsumerFigures) -> Iterator[str]:
+    with Exporter("127.0.0.1", 0, Probes(figures.alive, figures.ready, figures.registry)) as exporter:
+        yield f"http://127.0.0.1:{exporter.port}"
+
+
+def test_a_consumer_is_ready_once_it_says_so(url: str, figures: ConsumerFigures) -> None:
+    assert httpx.get(f"{url}/healthz").status_code == 200
+    answer = httpx.get(f"{url}/readyz")
+    assert (answer.status_code, answer.json()) == (503, {"ok": False, "reason": "starting"})
+    figures.tell(report(3, BEGAN))
+    assert httpx.get(f"{url}/readyz").status_code == 200
+
+
+def test_a_consumer_tells_what_it_wrote(url: str, figures: ConsumerFigures) -> None:
+    figures.tell(report(3, BEGAN, "orders-0", cycle=cycle(read("orders-0", 0, 1, records=7), size=900)))
+    figures.tell(report(3, BEGAN, "orders-0", state=ConsumerState.DEGRADED, reason="Spark is away"))
+    assert value(figures.registry, "kcga_consumer_written_records_total", consumer="3") == 7
+    text = httpx.get(f"{url}/metrics").text
+    assert 'kcga_consumer_written_bytes_total{consumer="3"} 900.0' in text
+    assert 'kcga_consumer_state{consumer="3",kcga_consumer_state="degraded"} 1.0' in text
+    assert "kcga_build_info" in text
+    assert "process_resident_memory_bytes" in text
+    assert figures.ready() == Verdict(False, "Spark is away")
+
+
+def test_a_consumer_that_reports_no_more_is_not_alive() -> None:
+    clock = Clock()
+    figures = ConsumerFigures(3, clock)
+    clock.now = 61
+    assert figures.alive() == Verdict(False, "the last report is 61 s ago")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [("GET", "/", 404), ("POST", "/metrics", 405), ("PUT", "/x", 405)]
+)
+def test_what_is_not_there_is_refused_with_a_reason(url: str, method: str, path: str, status: int) -> None:
+    answer = httpx.request(method, url + path)
+    assert answer.status_code == status
+    assert answer.json()["reason"]
+
+
+def test_what_is_no_http_is_refused(url: str) -> None:
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=30) as connection:
+        connection.sendall(b"\x16\x03\x01 nonsense\r\n\r\n")
+        assert b"reason" in connection.recv(1_000)
+    assert httpx.get(f"{url}/healthz").status_code == 200
+
+
+def test_a_port_that_is_taken_is_one_clear_line(url: str, figures: ConsumerFigures) -> None:
+    port = int(url.rpartition(":")[2])
+    with pytest.raises(KcgaError, match=f"127.0.0.1:{port} cannot be listened on"):
+        Exporter("127.0.0.1", port, Probes(figures.alive, figures.ready, figures.registry))
+
+
+def test_a_monitor_is_ready_while_it_publishes() -> None:
+    clock = Clock()
+    figures = MonitorFigures(freshness_s=30, clock=clock)
+    figures.tell(None, Standing(cluster_away="no broker answers"))
+    assert figures.ready() == Verdict(False, "nothing was published yet: no broker answers")
+    orders = frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)})
+    figures.tell(
+        write_speeds(BEGAN, {"orders-0": 5.0, "orders-1": None}),
+        Standing(partitions=orders, unknown=frozenset({TopicPartition("orders", 1)})),
+    )
+    assert figures.ready().ok
+    assert value(figures.registry, "kcga_monitor_write_speed_bytes_per_second") == 5
+    assert value(figures.registry, "kcga_monitor_partitions_unknown") == 1
+    clock.now = 31
+    figures.tell(write_speeds(BEGAN, {}), Standing(publishing_fails="timed out"))
+    assert not figures.ready().ok
+    assert figures.alive().ok
+    clock.now = 400
+    assert not figures.alive().ok

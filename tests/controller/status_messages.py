@@ -1,0 +1,45 @@
+"""A board that was told a story, and a client that asks it."""
+
+from prometheus_client import CollectorRegistry
+
+from controller.machine import State
+from controller.settings import ControllerSettings
+from controller.status.board import Board
+from controller.status.metrics import GroupMetrics
+from tests.cli.watch_messages import BEGAN, decision, partition, report, write_speeds
+
+SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0)
+HOSTILE = "<script>alert(1)</script>"
+"""No topic of Kafka's can be called so; whoever may write to kcga's topics can say that one is."""
+
+
+class Clock:
+    def __init__(self, now: float = BEGAN) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def told_board(clock: Clock | None = None) -> Board:
+    """Two consumers; orders-0 moves from 1 to 3, which does not exist yet; clicks-1 is unknown, orders-9 too fast."""
+    clock = clock or Clock()
+    board = Board("billing", SETTINGS, clock)
+    board.leads(7)
+    speeds = {"orders-0": 30.0, "orders-1": 40.0, "clicks-0": 20.0, "clicks-1": None, "orders-9": 130.0}
+    board.heard(write_speeds(BEGAN, {**speeds, f"{HOSTILE}-0": 5.0}))
+    before = {name: (None, 2 if name == "orders-9" else 1) for name in (*speeds, f"{HOSTILE}-0")}
+    board.decided(decision(1, BEGAN, before, epoch=7))
+    board.heard(report(1, BEGAN, "orders-0", "orders-1", "clicks-0", "clicks-1", f"{HOSTILE}-0"))
+    board.heard(report(2, BEGAN, "orders-9"))
+    after = {name: (reader, 3 if name == "orders-0" else reader) for name, (_, reader) in before.items()}
+    board.decided(decision(2, BEGAN + 1, after, epoch=7, rscore=0.3))
+    board.measured_lag({partition("orders-0"): 12, partition("orders-1"): 3, partition("clicks-0"): 1})
+    board.turned(BEGAN, State.MANAGE, paused=False)
+    return board
+
+
+def registry_of(board: Board, *, by_partition: bool = True) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(GroupMetrics(board, "billing", by_partition=by_partition))
+    return registry

@@ -1,0 +1,213 @@
+"""What the controller answers over HTTP, and what it refuses."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controller.status.app import PAGE, AskError, make_app
+from controller.status.board import Board
+from controller.status.server import StatusServer
+from domain.messages import ControlAction
+from tests.controller.status_messages import HOSTILE, SETTINGS, Clock, registry_of, told_board
+
+TOKEN = "a-token-of-some-length"  # noqa: S105
+JSON = {"Content-Type": "application/json"}
+WITH_TOKEN = {"Authorization": f"Bearer {TOKEN}", **JSON}
+
+
+class Asked:
+    """Who passes requests on; notes them."""
+
+    def __init__(self) -> None:
+        self.actions: list[ControlAction] = []
+        self.away = False
+
+    def __call__(self, action: ControlAction) -> None:
+        if self.away:
+            raise AskError("no Kafka broker answers")
+        self.actions.append(action)
+
+
+@pytest.fixture(scope="module")
+def asked() -> Asked:
+    return Asked()
+
+
+@contextmanager
+def served(board: Board, ask: Asked | None = None, token: str | None = None) -> Iterator[httpx.Client]:
+    server = StatusServer("127.0.0.1", 0)
+    app = make_app(board, registry_of(board), ask=ask, token=token, stopping=server.stopping)
+    with server.serve(app), httpx.Client(base_url=server.url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client(asked: Asked) -> Iterator[httpx.Client]:
+    with served(told_board(), asked, TOKEN) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def nothing_asked(asked: Asked) -> None:
+    asked.actions.clear()
+    asked.away = False
+
+
+@pytest.mark.parametrize("action", list(ControlAction))
+def test_with_the_token_a_request_is_passed_on(client: httpx.Client, asked: Asked, action: ControlAction) -> None:
+    answer = client.post("/api/control", json={"action": action.value}, headers=WITH_TOKEN)
+    assert (answer.status_code, asked.actions) == (202, [action])
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        JSON,
+        {"Authorization": "Bearer", **JSON},
+        {"Authorization": "Bearer wrong", **JSON},
+        {"Authorization": f"Basic {TOKEN}", **JSON},
+        {"Authorization": f"Bearer {TOKEN}x", **JSON},
+    ],
+)
+def test_without_the_token_nothing_is_passed_on(client: httpx.Client, asked: Asked, headers: dict[str, str]) -> None:
+    answer = client.post("/api/control", json={"action": "pause"}, headers=headers)
+    assert (answer.status_code, asked.actions) == (401, [])
+    assert "token" in answer.json()["reason"]
+
+
+def test_a_token_of_any_bytes_is_only_wrong(client: httpx.Client, asked: Asked) -> None:
+    answer = client.post("/api/control", content=b"{}", headers={b"Authorization": b"Bearer \xff\xfe"})
+    assert (answer.status_code, asked.actions) == (401, [])
+
+
+def test_where_no_token_is_set_nobody_can_ask(asked: Asked) -> None:
+    with served(told_board(), asked) as client:
+        for given_token in ("x", "None", TOKEN):
+            headers = {"Authorization": f"Bearer {given_token}", **JSON}
+            answer = client.post("/api/control", json={"action": "pause"}, headers=headers)
+            assert (answer.status_code, asked.actions) == (403, [])
+            assert "http.token" in answer.json()["reason"]
+        assert client.get("/api/abilities").json() == {"control": False}
+
+
+@given(
+    method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]),
+    path=st.sampled_from(["/api/control", "/api/state", "/api/decisions", "/api/decisions/7/1", "/healthz", "/", "/x"]),
+    body=st.binary(max_size=50) | st.sampled_from([b'{"action": "pause"}', b'{"action": "replan"}']),
+    header=st.sampled_from(["", "Bearer x", "bearer"]),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_no_request_without_the_token_changes_anything(
+    client: httpx.Client, asked: Asked, method: str, path: str, body: bytes, header: str
+) -> None:
+    answer = client.request(method, path, content=body, headers={"Authorization": header, **JSON})
+    assert asked.actions == []
+    assert answer.status_code < 500
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"pause", 422),
+        (b"[]", 422),
+        (b'{"action": "stop"}', 422),
+        (b'{"action": "pause", "for": 1}', 422),
+        (b'{"action": ["pause"]}', 422),
+        (b"{" * 2_000, 413),
+    ],
+)
+def test_a_body_that_is_not_understood_is_refused_with_a_reason(
+    client: httpx.Client, asked: Asked, body: bytes, status: int
+) -> None:
+    answer = client.post("/api/control", content=body, headers=WITH_TOKEN)
+    assert (answer.status_code, asked.actions) == (status, [])
+    assert answer.json()["reason"]
+
+
+def test_a_form_of_another_site_is_refused(client: httpx.Client, asked: Asked) -> None:
+    headers = {**WITH_TOKEN, "Content-Type": "text/plain"}
+    answer = client.post("/api/control", content=b'{"action": "pause"}', headers=headers)
+    assert (answer.status_code, asked.actions) == (415, [])
+
+
+def test_a_request_that_cannot_be_passed_on_says_why(client: httpx.Client, asked: Asked) -> None:
+    asked.away = True
+    answer = client.post("/api/control", json={"action": "pause"}, headers=WITH_TOKEN)
+    assert (answer.status_code, answer.json()["reason"]) == (503, "no Kafka broker answers")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nothing", 404),
+        ("GET", "/static/../app.py", 404),
+        ("GET", "/static/%2e%2e/app.py", 404),
+        ("GET", "/static/", 404),
+        ("GET", "/docs", 404),
+        ("GET", "/api/control", 405),
+        ("POST", "/api/state", 405),
+        ("DELETE", "/api/decisions/7/1", 405),
+        ("GET", "/api/decisions/7/99", 404),
+        ("GET", "/api/decisions/seven/1", 422),
+        ("GET", "/api/decisions/7/-1", 422),
+        ("GET", f"/api/decisions/{'9' * 400}/1", 422),
+        ("GET", "/api/decisions?limit=0", 422),
+        ("GET", "/api/decisions?before=x", 422),
+    ],
+)
+def test_what_is_not_there_is_refused_with_a_reason(client: httpx.Client, method: str, path: str, status: int) -> None:
+    answer = client.request(method, path)
+    assert answer.status_code == status
+    assert answer.json()["reason"]
+
+
+def test_the_page_and_its_files_come_from_here_alone(client: httpx.Client) -> None:
+    for path in ("/", *(f"/static/{file.name}" for file in PAGE.iterdir())):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert answer.headers["content-security-policy"].startswith("default-src 'self'")
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "http://" not in answer.text.replace("http://www.w3.org/2000/svg", "")
+        assert "https://" not in answer.text
+
+
+def test_markup_in_the_name_of_a_topic_is_text(client: httpx.Client) -> None:
+    assert HOSTILE in client.get("/api/state").text
+    assert client.get("/api/state").headers["content-type"] == "application/json"
+    for script in PAGE.glob("*.js"):
+        assert "innerHTML" not in script.read_text()
+        assert "insertAdjacentHTML" not in script.read_text()
+
+
+def test_a_decision_opens_to_its_reasons(client: httpx.Client) -> None:
+    newest, first = client.get("/api/decisions").json()
+    assert (newest["epoch"], newest["number"], newest["migrations"]) == (7, 2, 1)
+    assert [client.get("/api/decisions?before=7/2").json()] == [[first]]
+    opened = client.get("/api/decisions/7/2").json()
+    assert opened["record"]["number"] == 2
+    assert any("orders-0 from consumer 1 to consumer 3" in line for line in opened["explanation"])
+
+
+def test_the_past_is_told(client: httpx.Client) -> None:
+    history = client.get("/api/history").json()
+    assert [value for _, value in history["speed"]] == [225.0]
+    assert [value for _, value in history["fewest_consumers"]] == [2.0]
+
+
+def test_what_there_is_is_described(client: httpx.Client) -> None:
+    paths = client.get("/api/openapi.json").json()["paths"]
+    assert {"/healthz", "/readyz", "/metrics", "/api/state", "/api/decisions", "/api/control"} <= paths.keys()
+
+
+def test_the_probes_answer_with_a_reason() -> None:
+    board = Board("billing", SETTINGS, Clock())
+    with served(board) as client:
+        assert client.get("/healthz").status_code == 200
+        answer = client.get("/readyz")
+        assert (answer.status_code, answer.json()["ok"]) == (503, False)
+        assert answer.json()["reason"]

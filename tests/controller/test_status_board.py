@@ -1,0 +1,121 @@
+"""What the status page and the probes are told of the group."""
+
+import pytest
+
+from controller.machine import State
+from controller.runner import Audience
+from controller.status.board import FULL_DECISIONS, HUNG_S, LIVE_S, Board
+from controller.status.group_view import Sample
+from controller.status.picture import ConsumerPicture, course
+from tests.cli.watch_messages import BEGAN, decision, report, write_speeds
+from tests.controller.status_messages import SETTINGS, Clock, told_board
+
+
+def consumer(board: Board, number: int) -> ConsumerPicture:
+    (found,) = (each for each in board.picture().consumers if each.consumer == number)
+    return found
+
+
+def test_a_partition_on_the_move_is_marked_where_it_is_and_awaited_where_it_goes() -> None:
+    board = told_board()
+    (leaving,) = (each for each in consumer(board, 1).partitions if each.to is not None)
+    assert (leaving.topic, leaving.partition, leaving.to) == ("orders", 0, 3)
+    new = consumer(board, 3)
+    assert (new.state, new.partitions) == ("awaited", ())
+    assert [(each.topic, each.partition, each.source) for each in new.awaits] == [("orders", 0, 1)]
+    assert board.picture().moving == 1
+
+
+def test_what_is_oversized_or_of_unknown_speed_is_marked() -> None:
+    board = told_board()
+    assert [each.oversized for each in consumer(board, 2).partitions] == [True]
+    assert [each.speed for each in consumer(board, 1).partitions if each.topic == "clicks"] == [20.0, None]
+    shown = board.picture()
+    assert (shown.oversized, shown.unknown, shown.partitions) == (1, 1, 6)
+
+
+def test_no_assignment_has_fewer_consumers_than_the_lower_bound() -> None:
+    assert told_board().picture().fewest_consumers == 2
+
+
+def test_a_partition_that_nobody_reads_is_named() -> None:
+    board = Board("billing", SETTINGS, Clock())
+    board.heard(write_speeds(BEGAN, {"orders-0": 1.0}))
+    (unread,) = board.picture().unread
+    assert (unread.topic, unread.partition, unread.to) == ("orders", 0, None)
+
+
+def test_a_picture_is_made_anew_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("controller.status.board.PICTURE_S", 0.0)
+    board = told_board()
+    first = board.picture()
+    assert board.picture() is first
+    board.heard(report(2, BEGAN + 2, sequence=2))
+    assert board.picture().version > first.version
+    assert consumer(board, 2).partitions == ()
+
+
+def test_a_leader_is_ready_as_long_as_speeds_are_fresh() -> None:
+    clock = Clock()
+    board = Board("billing", SETTINGS, clock)
+    assert "not known yet" in board.ready().reason
+    board.leads(1)
+    assert "no write speeds yet" in board.ready().reason
+    board.heard(write_speeds(BEGAN, {"orders-0": 1.0}))
+    assert board.ready().ok
+    clock.now += SETTINGS.speeds_timeout_s + 1
+    board.turned(clock.now, State.SENTINEL, paused=False)
+    assert not board.ready().ok
+    assert "31 s old" in board.ready().reason
+
+
+def test_a_leader_that_gets_nothing_through_is_not_ready_and_later_not_alive() -> None:
+    clock = Clock()
+    board = told_board(clock)
+    clock.now += LIVE_S + 1
+    assert "not got anything through" in board.ready().reason
+    assert board.alive().ok
+    clock.now += HUNG_S
+    assert not board.alive().ok
+
+
+def test_a_controller_that_stands_by_is_ready_without_speeds() -> None:
+    board = Board("billing", SETTINGS, Clock())
+    board.stands_by()
+    assert board.ready().ok
+    assert board.picture().controller.role == "standby"
+
+
+def test_decisions_from_before_are_shown_and_not_counted() -> None:
+    board = told_board()
+    board.recall([decision(1, BEGAN - 60, {"orders-0": (None, 1)}, epoch=6)])
+    assert [(each.epoch, each.number) for each in board.decisions(None, 10)] == [(7, 2), (7, 1), (6, 1)]
+    assert [(each.epoch, each.number) for each in board.decisions((7, 1), 10)] == [(6, 1)]
+    counts = board.reading().counts
+    assert (counts.carried_out, counts.migrations, counts.scale_ups) == (2, 1, 1)
+
+
+def test_old_decisions_stay_in_the_list_when_they_can_no_longer_be_opened() -> None:
+    board = Board("billing", SETTINGS, Clock())
+    for number in range(1, FULL_DECISIONS + 3):
+        board.decided(decision(number, BEGAN + number, {"orders-0": (1, 1)}, carried_out=False))
+    assert board.decision(1, 2) is None
+    assert board.decision(1, 3) is not None
+    assert len(board.decisions(None, 1_000)) == FULL_DECISIONS + 2
+
+
+def test_a_course_keeps_its_peaks_and_where_it_came_from() -> None:
+    samples = [Sample(at, 100.0 if at == 137 else 1.0) for at in range(1_000)]
+    thinned = course(samples, since=100, most=50)
+    assert len(thinned) <= 52
+    assert (137, 100.0) in thinned
+    assert thinned[0] == (99, 1.0)
+    assert list(thinned) == sorted(thinned)
+
+
+def test_an_audience_that_does_nothing_is_enough() -> None:
+    audience = Audience()
+    audience.leads(1)
+    audience.heard(report(1, BEGAN))
+    audience.decided(decision(1, BEGAN, {}))
+    audience.turned(BEGAN, State.SENTINEL, paused=False)
