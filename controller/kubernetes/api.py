@@ -9,6 +9,8 @@ import urllib3
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
+from controller.kubernetes.deployment import Owner
+
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 CONNECTIONS = 32
@@ -62,6 +64,22 @@ def own_namespace() -> str | None:
         return None
     namespace: str | None = context["context"].get("namespace")
     return namespace
+
+
+def find_owner(api: client.ApiClient, namespace: str, name: str) -> Owner:
+    """The Deployment that consumers are to belong to.
+
+    Raises:
+        KubernetesError: there is none of this name, or the server does not show it.
+    """
+    try:
+        found = client.AppsV1Api(api).read_namespaced_deployment(name, namespace, _request_timeout=REQUEST_TIMEOUT_S)
+    except (ApiException, *Unanswered) as error:
+        raise KubernetesError(
+            f"the Deployment {name} in {namespace}, to which consumers are to belong, cannot be found: "
+            f'{reason_of(error)}; kubernetes.owner names another one, or none with ""'
+        ) from error
+    return Owner(name, found.metadata.uid)
 
 
 def reason_of(error: Exception) -> str:

@@ -14,7 +14,7 @@ import yaml
 from controller.kubernetes.names import CONSUMER, deployment_name, group_labels, pod_labels
 from domain.assignment import ConsumerId
 
-NAME_VARIABLE = "KCGA_CONSUMER"
+NAME_VARIABLE = "CONSUMER_NAME"
 """The environment variable in which a consumer finds the name of its Deployment, and thereby which one it is."""
 
 Template = NewType("Template", Mapping[str, Any])

@@ -52,7 +52,7 @@ def test_the_operators_part_stays_and_the_controllers_part_is_added() -> None:
     consumer, sidecar = pod["spec"]["containers"]
     assert {entry["name"]: entry["value"] for entry in consumer["env"]} == {
         "REGION": "west",
-        "KCGA_CONSUMER": "lake-consumer-3",
+        "CONSUMER_NAME": "lake-consumer-3",
     }
     assert "env" not in sidecar
 
@@ -71,7 +71,7 @@ def test_the_template_is_left_as_it_is() -> None:
         (TEMPLATE.replace("Deployment", "StatefulSet"), "one Deployment"),
         (TEMPLATE.replace("progressDeadlineSeconds: 60", "replicas: 2"), "spec.replicas is set"),
         (TEMPLATE.replace("labels: {team: lake}", "name: mine"), "metadata.name is set"),
-        (TEMPLATE.replace("REGION", "KCGA_CONSUMER"), "KCGA_CONSUMER is set"),
+        (TEMPLATE.replace("REGION", "CONSUMER_NAME"), "CONSUMER_NAME is set"),
         (TEMPLATE[: TEMPLATE.index("containers")], "containers is empty"),
     ],
 )

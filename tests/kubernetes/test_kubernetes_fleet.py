@@ -26,7 +26,7 @@ GROUP = "lake"
 def template(image: str = "sleeps", grace_s: int = 30, **pod: Any) -> Template:
     spec = {
         "terminationGracePeriodSeconds": grace_s,
-        "containers": [{"name": "consumer", "image": image, "args": ["$(KCGA_CONSUMER)"]}],
+        "containers": [{"name": "consumer", "image": image, "args": ["$(CONSUMER_NAME)"]}],
         **pod,
     }
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": {"template": {"spec": spec}}}
