@@ -48,7 +48,7 @@ def run(problem: Problem, record: Record, deadline: Deadline) -> None:
     listing = _listed(instance)
     if listing.partial:
         construct.offer_plans(instance, record, deadline)
-    if not listing.partial and deadline.remaining >= _seconds_for_all(len(instance.sizes)):
+    if not listing.partial and problem.time_limit_s >= _seconds_for_all(len(instance.sizes)):
         units = arc_flow.FINE if len(instance.sizes) <= 2000 else arc_flow.MEDIUM
         arc_flow.search(instance, listing.sets, record, deadline, units)
         if not record.is_proven and problem.min_consumers and len(instance.sizes) <= _MOST_FOR_CP_SAT:
@@ -59,7 +59,8 @@ def run(problem: Problem, record: Record, deadline: Deadline) -> None:
         return
     prover = threading.Thread(target=_prove, args=(instance, listing, record, deadline), name="kcga-bound")
     prover.start()
-    _improve(problem, record, deadline, by_home=_mostly_listed(instance, listing))
+    improve = improve_by_parts if _mostly_listed(instance, listing) else improve_by_neighbourhoods
+    improve(problem, record, deadline)
     prover.join(deadline.remaining)
 
 
@@ -97,26 +98,34 @@ def _consumers(instance: Instance, record: Record) -> tuple[int, int]:
     return fewest_bins(instance), count if record.best is None else min(count, int(record.objective) + 1)
 
 
-def _improve(problem: Problem, record: Record, deadline: Deadline, *, by_home: bool) -> None:
+def improve_by_parts(problem: Problem, record: Record, deadline: Deadline) -> None:
     """Solves parts of the problem, and then parts of what came of it, in ever other divisions."""
-    count = len(problem.speeds)
-    needed = _PART_S * count / _LARGE_PART
-    if by_home:
-        size = _LARGE_PART if deadline.remaining >= needed / _FIRST_PASS else _SMALL_PART
-        plan = first_pass(problem, size, _solve_part, deadline.within(_FIRST_PASS * deadline.remaining))
-        record.offer(plan, arc_flow.NAME)
+    # Chosen by the whole time limit, not by what is left of it: the same problem is always divided alike.
+    is_ample = problem.time_limit_s >= _PART_S * len(problem.speeds) / _LARGE_PART / _FIRST_PASS
+    size = _LARGE_PART if is_ample else _SMALL_PART
+    plan = first_pass(problem, size, _solve_part, deadline.within(_FIRST_PASS * deadline.remaining))
+    record.offer(plan, arc_flow.NAME)
     for turn in range(_PASSES):
         best = record.best
         if deadline.passed or best is None or record.is_proven:
             return
-        size = _LARGE_PART if deadline.remaining >= needed else _SMALL_PART
-        if by_home or turn % 2 == 0:
-            plan, engine = later_pass(problem, best.assignment, size, _solve_part, deadline, turn), arc_flow.NAME
+        record.offer(later_pass(problem, best.assignment, size, _solve_part, deadline, turn), arc_flow.NAME)
+
+
+def improve_by_neighbourhoods(problem: Problem, record: Record, deadline: Deadline) -> None:
+    """Improves parts of the record's plan, and then a few consumers of it at a time, in turns."""
+    for turn in range(_PASSES):
+        best = record.best
+        if deadline.passed or best is None or record.is_proven:
+            return
+        if turn % 2 == 0:
+            plan = later_pass(problem, best.assignment, _LARGE_PART, _solve_part, deadline, turn)
+            record.offer(plan, arc_flow.NAME)
         else:
-            few = max(1, _FEW_CONSUMERS * count // best.figures.consumers)
-            plan = later_pass(problem, best.assignment, few, _solve_neighbourhood, deadline, turn)
-            engine = NEIGHBOURHOODS
-        record.offer(plan, engine)
+            few = max(1, _FEW_CONSUMERS * len(problem.speeds) // best.figures.consumers)
+            record.offer(
+                later_pass(problem, best.assignment, few, _solve_neighbourhood, deadline, turn), NEIGHBOURHOODS
+            )
 
 
 def _solve_part(problem: Problem, plan: Assignment | None, deadline: Deadline) -> Assignment:
