@@ -255,7 +255,11 @@ def simulate(
         Path, typer.Argument(help="CSV iteration,topic,partition,speed, gzipped or not; - is standard input.")
     ],
     engines: Annotated[
-        str, typer.Option(help="With commas; exact@LAMBDA is the exact solver with that weight of migration.")
+        str,
+        typer.Option(
+            help="With commas; exact@LAMBDA is the exact solver with that weight of migration, exact@LAMBDA/SHARE one "
+            "that fills consumers only up to that share of the capacity."
+        ),
     ] = "mbfp,bfd,exact@0.5",
     capacity: Capacity = 100,
     time_limit: TimeLimit = 1.0,
