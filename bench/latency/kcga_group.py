@@ -59,10 +59,16 @@ class KcgaGroup:
         settings: of the controller; heartbeats are switched off.
         times: what handovers take; each is drawn from these.
         seed: of the draws.
+        window_s: of the monitor.
     """
 
     def __init__(
-        self, partitions: Sequence[TopicPartition], settings: ControllerSettings, times: Times, seed: int
+        self,
+        partitions: Sequence[TopicPartition],
+        settings: ControllerSettings,
+        times: Times,
+        seed: int,
+        window_s: float = WINDOW_S,
     ) -> None:
         self.readers: Readers = np.full(len(partitions), NOBODY)
         """Who reads each partition now."""
@@ -70,6 +76,7 @@ class KcgaGroup:
         self._partitions = partitions
         self._index: Mapping[TopicPartition, int] = {p: index for index, p in enumerate(partitions)}
         self._times = times
+        self._window_s = window_s
         self._chance = Random(seed)
         patient = {"heartbeat_timeout_s": _NEVER_S, "ready_timeout_s": _NEVER_S, "acknowledge_timeout_s": _NEVER_S}
         self._controller = Controller(settings.model_copy(update=patient), epoch=1)
@@ -92,7 +99,7 @@ class KcgaGroup:
             happen(at)
         if now >= self._reported_at + REPORT_EVERY_S:
             self._reported_at = now
-            measured = dict(zip(self._partitions, queues.speeds(WINDOW_S).tolist(), strict=True))
+            measured = dict(zip(self._partitions, queues.speeds(self._window_s).tolist(), strict=True))
             self._handle(SpeedsMeasured(now, WriteSpeeds(now, measured)))
 
     def _later(self, at: float, happen: Callable[[float], None]) -> None:
