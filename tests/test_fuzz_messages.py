@@ -8,13 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.watch.group_fold import GroupFold
 from cli.watch.readers import ReadLog, most_readers
 from consumer.claims import Committed, next_offset, to_seal
 from consumer.commands import Holding
 from controller.events import ConsumerReported, SpeedsMeasured, Started, Ticked
+from controller.history import Beginning
 from controller.machine import Controller
 from controller.settings import ControllerSettings
+from controller.status.group_fold import GroupFold
 from domain.messages import (
     Action,
     ConsumerCommand,
@@ -34,7 +35,7 @@ from domain.messages import (
 )
 from domain.messages.codec import Message
 from domain.partitions import TopicPartition
-from domain.speeds import WriteSpeeds
+from domain.speeds import Lag, Method, Origin, WriteSpeeds
 from tests.untrusted import VALUES, WORDS, altered, as_bytes, damaged, nothing_carried_out
 
 ORDERS = [PartitionRef(topic="orders", partition=number) for number in range(2)]
@@ -71,7 +72,13 @@ COMMAND = ConsumerCommand(
     seal=("2/b",),
 )
 SPEEDS = WriteSpeedReport.of(
-    WriteSpeeds(1.0, {TopicPartition("orders", 0): 5.0}, frozenset({TopicPartition("orders", 1)}))
+    WriteSpeeds(
+        1.0,
+        {TopicPartition("orders", 0): 5.0},
+        frozenset({TopicPartition("orders", 1)}),
+        {TopicPartition("orders", 0): Origin(Method.STORED_BYTES, 0.1)},
+        {TopicPartition("orders", number): Lag(3, 9.0, 1.8) for number in range(2)},
+    )
 )
 CLAIM = ControllerClaim(epoch=1, incarnation="c", sent_at=1.0, paused=True)
 REQUEST = ControlRequest(action=ControlAction.PAUSE, sent_at=1.0)
@@ -167,7 +174,7 @@ patient = settings(max_examples=60, deadline=None, suppress_health_check=[Health
 @given(st.lists(st.one_of(messages("to the controller"), messages("write speeds")), max_size=12))
 def test_no_message_ends_the_controller(received: list[Message]) -> None:
     controller = Controller(ControllerSettings(consumer_capacity=100.0), epoch=3)
-    controller.handle(Started(0.0, frozenset({1, 2})))
+    controller.handle(Started(0.0, frozenset({1, 2}), Beginning(epoch=3)))
     for second, message in enumerate(received, 1):
         match message:
             case ConsumerReport():
@@ -178,11 +185,11 @@ def test_no_message_ends_the_controller(received: list[Message]) -> None:
                 controller.handle(Ticked(float(second)))
 
 
-def test_a_speed_that_no_partition_can_have_is_refused() -> None:
+@pytest.mark.parametrize("field", ["speed", "lag_bytes", "lag_s", "age_s"])
+def test_a_figure_that_no_partition_can_have_is_refused(field: str) -> None:
     # The sum of two such is no number: it would end whoever adds them up.
     report = json.loads(SPEEDS.encode())
-    for entry in report["partitions"]:
-        entry["speed"] = 1.7e308
+    report["partitions"][0][field] = 1.7e308
     assert refused_or_sound(WriteSpeedReport.decode, as_bytes(report)) is None
 
 

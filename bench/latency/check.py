@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.figures import markdown_table, run_facts
-from bench.latency.contenders import UNCOMMITTED_S
-from bench.latency.kcga_group import KcgaGroup
+from bench.latency.kcga_group import UNCOMMITTED_S, KcgaGroup
 from bench.latency.queues import NOBODY, Queues
 from bench.latency.times import Times, load, unread_s
 from cli.embedded.load_profile import demo_profile

@@ -8,14 +8,12 @@ from bench.latency.contenders import (
     CAPACITY,
     FLINK_RESTART_S,
     FLINK_TUNED,
-    RECORD_BYTES,
     TICK_S,
-    UNCOMMITTED_S,
     WARM_UP_S,
     Outcome,
 )
 from bench.latency.kafka_group import HEARTBEAT_S
-from bench.latency.kcga_group import MESSAGE_S, SOLVE_LIMIT_S, WINDOW_S
+from bench.latency.kcga_group import MESSAGE_S, RECORD_BYTES, SOLVE_LIMIT_S, UNCOMMITTED_S, WINDOW_S
 from bench.latency.shapes import PARTITIONS, STEP_S
 from bench.latency.times import Times
 
