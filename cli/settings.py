@@ -56,6 +56,9 @@ class LocalSettings(Section):
     """Where their logs and the files that name their processes are."""
     grace_s: Annotated[float, Field(gt=0)] = 20.0
     """How long a consumer that is asked to leave may take before it is killed."""
+    consumer_settings: Path | None = None
+    """The settings file that consumers are started with, where it is not the controller's own: so they can be another
+    user of the cluster, with fewer rights."""
 
 
 class HttpSettings(Section):
@@ -154,6 +157,8 @@ def load(file: Path) -> Settings:
         raise UsageError(f"the settings file {file} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"the settings file {file} is no valid TOML: {error}") from error
+    except RecursionError:
+        raise UsageError(f"the settings file {file} is nested too deeply: no setting is") from None
     try:
         return Settings(**values)
     except ValidationError as error:
