@@ -71,7 +71,7 @@ class Group(Mapping[ConsumerId, Member]):
         self.former = FormerWriters()
         self._members: dict[ConsumerId, Member] = {}
         self._ended: set[str] = set()
-        """Incarnations that are not counted on any more: what still comes from them is late."""
+        """Writers that are not counted on any more: what still comes from them is late."""
 
     def __getitem__(self, consumer: ConsumerId) -> Member:
         return self._members[consumer]
@@ -129,7 +129,7 @@ class Group(Mapping[ConsumerId, Member]):
         """Whether the report is of the member's process, which it may be from now on."""
         if member.incarnation == report.incarnation:
             return True
-        if report.incarnation in self._ended:
+        if report.writer in self._ended:
             return False
         if self.former.knows(report.writer):
             # It was heard of before this controller began: it is the member's, unless that has shown itself already.
@@ -146,15 +146,15 @@ class Group(Mapping[ConsumerId, Member]):
         """A process that is not counted on. One that was not heard of before may have been given anything."""
         if report.state is ConsumerState.LEAVING:
             self.former.settle(report.writer)
-        elif report.incarnation not in self._ended and not self.former.knows(report.writer):
+        elif report.writer not in self._ended and not self.former.knows(report.writer):
             self.former.add(report.writer, None)
 
     def _count_off(self, member: Member) -> None:
         """The member's process is not counted on any more."""
         if member.incarnation is not None:
-            self._ended.add(member.incarnation)
-            may_have_read = None if member.barrier is not None else member.known_to_read
-            self.former.add(writer(member.consumer, member.incarnation), may_have_read)
+            name = writer(member.consumer, member.incarnation)
+            self._ended.add(name)
+            self.former.add(name, None if member.barrier is not None else member.known_to_read)
 
     def _note_what_is_sealed(self, member: Member, taking_over: frozenset[TopicPartition]) -> None:
         """Who reads a partition has sealed whom the start named."""
