@@ -145,8 +145,11 @@ class FakeConsumer:
                     lake.seal(former, partition.topic)
                 reading.at = At.PLACE
             case At.PLACE:
-                span = where_to_look(committed, lake.produced[partition])
-                reading.position = next_offset(lake.last_offset(partition, span), committed) or 0
+                looks = (
+                    lake.last_offset(partition, span) for span in where_to_look(committed, lake.produced[partition])
+                )
+                last = next((offset for offset in looks if offset is not None), None)
+                reading.position = next_offset(last, committed) or 0
                 reading.at = At.CLAIM
             case At.CLAIM:
                 lake.commit(self.writer, partition, Committed(reading.position, claim(self.writer)))
