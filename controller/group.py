@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 
 from controller.former_writers import FormerWriters
 from domain.assignment import Assignment, ConsumerId
-from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Order, PartitionRef, writer
+from domain.messages import (
+    Action,
+    ConsumerCommand,
+    ConsumerReport,
+    ConsumerState,
+    Order,
+    PartitionRef,
+    Throughput,
+    writer,
+)
 from domain.partitions import TopicPartition
 
 
@@ -41,6 +50,8 @@ class Member:
     reason: str | None = None
     held: frozenset[TopicPartition] = frozenset()
     """What it reads by its newest report."""
+    throughput: Throughput | None = None
+    """What its process told of its rate."""
     pending: dict[TopicPartition, Pending] = field(default_factory=dict)
     """The newest command sent for a partition, until it is acknowledged."""
     named: dict[TopicPartition, frozenset[str]] = field(default_factory=dict)
@@ -114,6 +125,7 @@ class Group(Mapping[ConsumerId, Member]):
         member.report_sequence = report.sequence
         member.heard_at = at
         member.state, member.reason = report.state, report.reason
+        member.throughput = report.throughput
         member.held = frozenset(partition.key for partition in report.partitions)
         member.pending = {
             partition: pending for partition, pending in member.pending.items() if pending.order > report.applied

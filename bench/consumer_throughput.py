@@ -1,0 +1,382 @@
+"""How fast a consumer is, how even, and in how much memory: `python -m bench.consumer_throughput`.
+
+Everything is real and on this machine: a broker, a Spark Connect server with Delta Lake, consumers as processes. The
+paper's three tests differ in bytes, partitions and tables; beside them, one consumer with small and with large batches,
+it and its Spark on one core; three consumers on one server; memory over time; and the time from the start of a consumer
+to its first committed batch. What is read is there before: each consumer reads as fast as it can.
+
+A cycle's rate is its bytes of keys and values over the time since the report of the cycle before. The first cycles of a
+server and of a consumer are left out: they compile.
+"""
+
+import argparse
+import base64
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+from confluent_kafka import Producer
+
+from bench.consumer_group import MeasuredGroup, WrittenCycle
+from bench.figures import markdown_table, percent, run_facts
+from cli.embedded.broker import Broker
+from cli.embedded.jars import DELTA, KAFKA, obtain
+from cli.embedded.java import find_java
+from cli.embedded.spark import SparkConnectServer
+from cli.errors import KcgaError
+from cli.packing.plotting import EXACT_COLOUR, FAINT_INK, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.topics import Cluster
+from domain.partitions import TopicPartition
+
+PAPERS_RATE = 2_300_000
+"""Bytes/s: the common mode of the paper's density plot."""
+RECORD_BYTES = 1_000
+LARGE_BATCH, SMALL_BATCH = 20_000_000, 5_000_000
+LEFT_OUT = 3
+"""Cycles at the beginning of each consumer."""
+SAMPLE_EVERY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What lies in the broker."""
+
+    name: str
+    megabytes: int
+    partitions: int
+    tables: int
+
+    @property
+    def held(self) -> list[TopicPartition]:
+        """The partitions, spread over as many topics as there are tables."""
+        return [
+            TopicPartition(f"{self.name}-{number % self.tables}", number // self.tables)
+            for number in range(self.partitions)
+        ]
+
+
+PAPERS_TESTS = (Data("test-1", 648, 32, 1), Data("test-2", 100, 116, 5), Data("test-3", 678, 144, 5))
+"""The paper's table of testing conditions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One condition: its cycles, and what they took."""
+
+    name: str
+    data: Data
+    batch_bytes: int
+    cycles: tuple[WrittenCycle, ...]
+    consumers: int
+    consumer_cpu_s: float
+    """Of all consumers, in the same time."""
+    spark_cpu_s: float
+    seconds: float
+
+    @property
+    def megabytes(self) -> float:
+        return sum(cycle.bytes for cycle in self.cycles) / 1e6
+
+    @property
+    def rate(self) -> float:
+        """Megabytes of keys and values a second, of all consumers together."""
+        return self.megabytes / self.seconds
+
+    @property
+    def variation(self) -> float:
+        """The coefficient of variation over the cycles."""
+        rates = [cycle.bytes_per_s for cycle in self.cycles]
+        return statistics.stdev(rates) / statistics.mean(rates) if len(rates) > 1 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySample:
+    """At a moment of a run, in seconds since its beginning; resident, in megabytes."""
+
+    at_s: float
+    consumer: float
+    spark: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Rate, evenness, memory and start of consumers.")
+    parser.add_argument("--single-s", type=float, default=40.0, help="of each run on one core (%(default)g s)")
+    parser.add_argument("--group-s", type=float, default=40.0, help="of the three consumers (%(default)g s)")
+    parser.add_argument("--memory-s", type=float, default=60.0, help="over which memory is watched (%(default)g s)")
+    parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    plot = given.folder / "consumer.svg"
+    try:
+        require_plotting(plot)
+        with tempfile.TemporaryDirectory(prefix="kcga-bench-") as scratch:
+            bench = Bench(Path(scratch))
+            with bench.broker:
+                bench.fill(PAPERS_TESTS)
+                measured, memory, starts = measure(bench, given.single_s, given.group_s, given.memory_s)
+    except KcgaError as error:
+        raise SystemExit(str(error)) from error
+    draw(measured, plot)
+    page = given.folder / "consumer.md"
+    page.write_text(page_of(measured, memory, starts, plot.name), encoding="utf-8")
+    print(f"{page} and {plot.name} are written")
+
+
+class Bench:
+    """The servers, and what is measured with them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._java = find_java()
+        self._runs = 0
+        self.broker = Broker(folder / "kafka", jars=obtain(KAFKA), java=self._java)
+
+    def fill(self, tests: Sequence[Data]) -> None:
+        """Writes the data of each test: records of JSON that hardly compress."""
+        chance = random.Random(1)
+        fillers = [base64.b64encode(chance.randbytes(RECORD_BYTES)) for _ in range(2_000)]
+        producer = Producer(
+            {
+                "bootstrap.servers": self.broker.bootstrap_servers,
+                "linger.ms": 50,
+                "queue.buffering.max.messages": 500_000,
+            }
+        )
+        for data in tests:
+            held = data.held
+            Cluster(self.broker.bootstrap_servers).create(
+                {topic: sum(each.topic == topic for each in held) for topic in {each.topic for each in held}}
+            )
+            for number in range(data.megabytes * 1_000_000 // RECORD_BYTES):
+                beginning = b'{"number": %d, "filler": "' % number
+                value = beginning + fillers[number % len(fillers)][: RECORD_BYTES - len(beginning) - 2] + b'"}'
+                partition = held[number % len(held)]
+                while True:
+                    try:
+                        producer.produce(partition.topic, value, partition=partition.partition)
+                        break
+                    except BufferError:
+                        producer.poll(0.1)
+            producer.flush()
+            print(f"{data.name}: {data.megabytes} MB in {data.partitions} partitions", flush=True)
+        producer.close()
+
+    @contextmanager
+    def spark(self, name: str, cores: set[int]) -> Iterator[SparkConnectServer]:
+        """A Spark Connect server on these cores."""
+        before = os.sched_getaffinity(0)
+        server = SparkConnectServer(self._folder / f"spark-{name}", jars=obtain(DELTA), java=self._java)
+        os.sched_setaffinity(0, cores)  # the server inherits it
+        try:
+            server.start()
+        finally:
+            os.sched_setaffinity(0, before)
+        try:
+            yield server
+        finally:
+            server.stop()
+
+    @contextmanager
+    def group(self, settings: Mapping[str, object], cores: set[int]) -> Iterator[MeasuredGroup]:
+        """A new group with a lake of its own."""
+        self._runs += 1
+        folder = self._folder / f"run-{self._runs}"
+        lake = {"lake_root": str(folder / "lake"), "wait_time_secs": 5, **settings}
+        with MeasuredGroup(self.broker.bootstrap_servers, f"run-{self._runs}", folder / "group", lake, cores) as group:
+            yield group
+
+    def run(
+        self, name: str, data: Data, server: SparkConnectServer, batch_bytes: int, cores: set[int], **limits: float
+    ) -> Measured:
+        """One condition: `consumers` of them read until everything is read, or for `limit_s`."""
+        consumers = range(1, int(limits.get("consumers", 1)) + 1)
+        with self.group({"spark_remote": server.remote, "batch_bytes": batch_bytes}, cores) as group:
+            for number in consumers:
+                group.start(number)
+            for number in consumers:
+                group.read(number, data.held[number - 1 :: len(consumers)])
+            while any(len(group.cycles(number)) < LEFT_OUT for number in consumers):
+                group.listen(0.2)
+            began, before = time.time(), self._cpu(group, consumers, server)
+            group.listen_until_read(data.megabytes * 1_000_000, limits.get("limit_s", 300.0))
+            after = self._cpu(group, consumers, server)
+            of_each = [[cycle for cycle in group.cycles(number) if cycle.reported_at > began] for number in consumers]
+        full = [cycle for cycles in of_each for cycle in cycles if cycle.bytes >= batch_bytes]
+        ended = max(cycle.reported_at for cycle in full)
+        measured = Measured(
+            name,
+            data,
+            batch_bytes,
+            tuple(full),
+            len(consumers),
+            after[0] - before[0],
+            after[1] - before[1],
+            ended - began,
+        )
+        print(f"{name}: {measured.rate:.1f} MB/s, variation {percent(measured.variation)} %", flush=True)
+        return measured
+
+    def watch_memory(self, server: SparkConnectServer, seconds: float) -> list[MemorySample]:
+        """A consumer that reads without end with large batches, and the server's and its own memory."""
+        data = PAPERS_TESTS[0]
+        samples = []
+        with self.group({"spark_remote": server.remote, "batch_bytes": LARGE_BATCH}, set()) as group:
+            group.start(1)
+            group.read(1, data.held)
+            began = time.monotonic()
+            while (at_s := time.monotonic() - began) < seconds:
+                consumer = group.process(1).memory_info().rss
+                spark = sum(process.memory_info().rss for process in _tree(server))
+                samples.append(MemorySample(at_s, consumer / 1e6, spark / 1e6))
+                group.listen(SAMPLE_EVERY_S)
+        return samples
+
+    def start_time(self, settings: Mapping[str, object]) -> tuple[float, float]:
+        """Seconds from the start of a consumer until it is ready, and until its first batch is committed."""
+        with self.group({"batch_bytes": SMALL_BATCH, **settings}, set()) as group:
+            ready_s = group.start(1)
+            group.read(1, PAPERS_TESTS[0].held)
+            return ready_s, group.seconds_to_first_cycle(1)
+
+    def _cpu(self, group: MeasuredGroup, consumers: Sequence[int], server: SparkConnectServer) -> tuple[float, float]:
+        return (
+            sum(_cpu_s(group.process(number)) for number in consumers),
+            sum(_cpu_s(process) for process in _tree(server)),
+        )
+
+
+def measure(
+    bench: Bench, single_s: float, group_s: float, memory_s: float
+) -> tuple[list[Measured], list[MemorySample], dict[str, tuple[float, float]]]:
+    """All conditions, memory over time, and start times."""
+    cores = os.sched_getaffinity(0)
+    one_core = {min(cores)}
+    measured = []
+    starts = {}
+    with bench.spark("one-core", one_core) as server:
+        bench.run("warm-up", PAPERS_TESTS[0], server, SMALL_BATCH, one_core, limit_s=15.0)
+        for name, batch_bytes in (("one core, 5 MB", SMALL_BATCH), ("one core, 20 MB", LARGE_BATCH)):
+            measured.append(bench.run(name, PAPERS_TESTS[0], server, batch_bytes, one_core, limit_s=single_s))
+    with bench.spark("all-cores", cores) as server:
+        bench.run("warm-up", PAPERS_TESTS[2], server, LARGE_BATCH, cores, limit_s=15.0)
+        for number, data in enumerate(PAPERS_TESTS, 1):
+            measured.append(bench.run(f"the paper's test {number}", data, server, LARGE_BATCH, cores))
+        three = "three consumers"
+        measured.append(bench.run(three, PAPERS_TESTS[0], server, LARGE_BATCH, cores, limit_s=group_s, consumers=3))
+        starts["Spark Connect"] = bench.start_time({"spark_remote": server.remote})
+        memory = bench.watch_memory(server, memory_s)
+    starts["a JVM of its own"] = bench.start_time({"spark_master": "local[1]"})
+    return measured, memory, starts
+
+
+def _tree(server: SparkConnectServer) -> list[psutil.Process]:
+    root = psutil.Process(server.child.pid)
+    return [root, *root.children(recursive=True)]
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def density(rates: Sequence[float], at: np.ndarray) -> np.ndarray:
+    """A Gaussian kernel density estimate, its bandwidth by Silverman's rule."""
+    values = np.asarray(rates)
+    spread = min(values.std(ddof=1), np.subtract(*np.percentile(values, [75, 25])) / 1.34) or values.std(ddof=1)
+    bandwidth = max(0.9 * spread * len(values) ** -0.2, 1e-3)
+    kernels = np.exp(-0.5 * ((at[:, None] - values[None, :]) / bandwidth) ** 2)
+    return np.asarray(kernels.sum(axis=1) / (len(values) * bandwidth * np.sqrt(2 * np.pi)))
+
+
+def draw(measured: Sequence[Measured], file: Path) -> None:
+    """The densities of the cycles' rates on the paper's tests, beside the paper's rate."""
+    figure = new_figure(7.0, 4.0)
+    axes = figure.subplots()
+    tests = [each for each in measured if each.data in PAPERS_TESTS and each.name.startswith("the paper")]
+    rates = {each.name: [cycle.bytes_per_s / 1e6 for cycle in each.cycles] for each in tests}
+    at = np.linspace(0.0, 1.15 * max(max(several) for several in rates.values()), 400)
+    for colour, (name, several) in zip(TOPIC_COLOURS, rates.items(), strict=False):
+        axes.plot(at, density(several, at), color=colour, label=name)
+    axes.axvline(PAPERS_RATE / 1e6, color=EXACT_COLOUR, linestyle="--", label="the paper's consumer")
+    axes.set_xlabel("MB/s of a cycle", color=FAINT_INK)
+    axes.set_ylabel("density", color=FAINT_INK)
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    save(figure, file)
+
+
+def page_of(
+    measured: Sequence[Measured],
+    memory: Sequence[MemorySample],
+    starts: Mapping[str, tuple[float, float]],
+    plot: str,
+) -> str:
+    rates = [
+        (
+            each.name,
+            *(each.data.megabytes, each.data.partitions, each.data.tables, f"{each.batch_bytes / 1e6:g}"),
+            *(len(each.cycles), f"{each.rate:.1f}", percent(each.variation, 1)),
+            f"{each.rate * 1e6 / PAPERS_RATE / each.consumers:.1f}",
+            f"{each.consumer_cpu_s / len(each.cycles):.2f}",
+            f"{each.spark_cpu_s / len(each.cycles):.2f}",
+        )
+        for each in measured
+    ]
+    headings = (
+        *("condition", "MB", "partitions", "tables", "batch [MB]", "cycles", "MB/s", "variation [%]"),
+        *("of the paper's", "consumer [CPU s/batch]", "Spark [CPU s/batch]"),
+    )
+    late = [sample for sample in memory if sample.at_s >= memory[-1].at_s / 2]
+    middle = [sample for sample in memory if memory[-1].at_s / 4 <= sample.at_s < memory[-1].at_s / 2]
+    sections = [
+        "# Consumers",
+        (__doc__ or "").partition("\n\n")[2].strip(),
+        run_facts("bench.consumer_throughput", [("Records", f"{RECORD_BYTES:,} bytes of JSON that hardly compresses")]),
+        markdown_table(headings, rates),
+        f"*Of the paper's*: a consumer's share of the rate over the paper's {PAPERS_RATE / 1e6:g} MB/s.",
+        f"![Density of the cycles' rates]({plot})",
+        "## Memory",
+        f"One consumer, batches of {LARGE_BATCH / 1e6:g} MB, resident memory in MB over {memory[-1].at_s:.0f} s:",
+        markdown_table(
+            ("process", "most", "mean of the second quarter", "mean of the second half"),
+            [
+                (
+                    name,
+                    f"{max(of(each) for each in memory):.0f}",
+                    *(f"{_mean(of, part):.0f}" for part in (middle, late)),
+                )
+                for name, of in (("consumer", _consumer_memory), ("Spark Connect server", _spark_memory))
+            ],
+        ),
+        "## Start",
+        "Seconds from the start of a consumer's process; what a controller must expect of a new one:",
+        markdown_table(
+            ("Spark", "until it is ready", "until its first batch is committed"),
+            [(name, f"{ready_s:.1f}", f"{first_s:.1f}") for name, (ready_s, first_s) in starts.items()],
+        ),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _consumer_memory(sample: MemorySample) -> float:
+    return sample.consumer
+
+
+def _spark_memory(sample: MemorySample) -> float:
+    return sample.spark
+
+
+def _mean(of: Callable[[MemorySample], float], samples: Sequence[MemorySample]) -> float:
+    return statistics.mean(map(of, samples))
+
+
+if __name__ == "__main__":
+    main()
