@@ -63,6 +63,9 @@ class Audience:
     Calls come from the thread that controls, and have to return at once.
     """
 
+    def stands_by(self) -> None:
+        """Another controller acts, and this one waits; several times while it does."""
+
     def leads(self, epoch: int) -> None:
         """The controller begins to act."""
 
