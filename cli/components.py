@@ -7,6 +7,7 @@ from confluent_kafka import KafkaException
 
 from cli.errors import KcgaError, UsageError
 from cli.interrupts import stop_on_signals
+from cli.own_spark import with_jars
 from cli.settings import Settings, load
 from cli.topics import Cluster
 
@@ -27,6 +28,7 @@ def run_monitor(file: Path) -> None:
             settings.kafka.client,
             write_speed_topic=topics.write_speed,
             own_topics=frozenset({topics.write_speed, topics.metadata, topics.decisions}),
+            group=settings.kafka.group,
         )
         with telemetry.observed(settings) as observe, stop_on_signals() as stop:
             monitor.run(stop, observe)
@@ -63,7 +65,7 @@ def run_consumer(number: int, file: Path) -> None:
     from cli.telemetry import consumer as telemetry
     from consumer.runner import ConsumerError, run
 
-    settings = load(file)
+    settings = with_jars(load(file))
     try:
         with telemetry.observed(settings, number) as observe, stop_on_signals() as stop:
             run(
@@ -92,5 +94,5 @@ def consumer_command(consumer: int, file: Path) -> list[str]:
 def _cluster(settings: Settings) -> Cluster:
     """The cluster, with the topics that the components talk through."""
     cluster = Cluster(settings.kafka.bootstrap_servers, settings.kafka.client)
-    cluster.ensure_internal_topics(settings.topics.names, settings.controller.max_consumers)
+    cluster.ensure_internal_topics(settings.topics.names, settings.controller.highest_consumer)
     return cluster

@@ -10,12 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.errors import KcgaError, UsageError
+from cli.own_spark import with_jars
 from cli.settings import Settings, load
 from cli.topics import Cluster
-from consumer.lake import LakeError
 from consumer.maintenance import Compaction
 from consumer.maintenance import optimize as optimize_table
 from consumer.maintenance import vacuum as vacuum_table
+from consumer.session import LakeError
+from consumer.settings import ConsumerSettings
 from consumer.verify import PartitionAccount
 from consumer.verify import verify as account_for
 from domain.partitions import TopicPartition
@@ -37,10 +39,12 @@ def verify(file: Path, topics: Sequence[str], console: Console, *, as_json: bool
     Raises:
         KcgaError: rows are doubled, or missing; or the lake cannot be counted.
     """
-    settings = load(file)
+    settings = with_jars(load(file))
     consumer = settings.consumer
     accounts = _asking_the_lake(
-        lambda: account_for(consumer.spark_remote, consumer.lake_root, _topics(settings, topics), consumer.tables)
+        lambda: account_for(
+            consumer.spark, consumer.lake_root, _topics(settings, topics), consumer.tables, consumer.spark_conf
+        )
     )
     if as_json:
         for partition, account in sorted(accounts.items()):
@@ -62,8 +66,8 @@ def optimize(file: Path, topics: Sequence[str], console: Console) -> None:
     Raises:
         KcgaError: the lake does not do it.
     """
-    for topic, table, remote in _tables(load(file), topics):
-        compaction = _asking_the_lake(partial(optimize_table, remote, table))
+    for topic, table, consumer in _tables(with_jars(load(file)), topics):
+        compaction = _asking_the_lake(partial(optimize_table, consumer.spark, table, consumer.spark_conf))
         console.print(f"{topic}: {_compacted(compaction)}", highlight=False)
 
 
@@ -73,15 +77,15 @@ def vacuum(file: Path, topics: Sequence[str], console: Console, retain_h: int) -
     Raises:
         KcgaError: the lake does not do it.
     """
-    for topic, table, remote in _tables(load(file), topics):
-        there = _asking_the_lake(partial(vacuum_table, remote, table, retain_h))
+    for topic, table, consumer in _tables(with_jars(load(file)), topics):
+        there = _asking_the_lake(partial(vacuum_table, consumer.spark, table, retain_h, consumer.spark_conf))
         console.print(f"{topic}: {'done' if there else 'has no table'}", highlight=False)
 
 
-def _tables(settings: Settings, topics: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Each topic with the location of its table, and where Spark is."""
+def _tables(settings: Settings, topics: Sequence[str]) -> Iterator[tuple[str, str, ConsumerSettings]]:
+    """Each topic with the location of its table, and the settings that say where Spark is."""
     for topic in _topics(settings, topics):
-        yield topic, settings.consumer.table(topic), settings.consumer.spark_remote
+        yield topic, settings.consumer.table(topic), settings.consumer
 
 
 def _topics(settings: Settings, named: Sequence[str]) -> list[str]:

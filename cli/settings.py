@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from cli.errors import UsageError
@@ -101,6 +101,17 @@ class Settings(BaseSettings):
     consumer: ConsumerSettings
     local: LocalSettings = LocalSettings()
     http: HttpSettings = HttpSettings()
+
+    @field_validator("consumer")
+    @classmethod
+    def _ends_before_it_is_taken_for_dead(cls, consumer: ConsumerSettings, info: ValidationInfo) -> ConsumerSettings:
+        controller = info.data.get("controller")
+        if controller is not None and consumer.lease_s >= controller.heartbeat_timeout_s:
+            raise ValueError(
+                f"lease_s ({consumer.lease_s:g}) must be less than heartbeat_timeout_s of the controller "
+                f"({controller.heartbeat_timeout_s:g}): a consumer ends before its partitions are given to others"
+            )
+        return consumer
 
     @classmethod
     def settings_customise_sources(

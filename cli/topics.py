@@ -83,13 +83,13 @@ class Cluster:
         for deleted in self._admin.delete_topics(names).values() if names else ():
             deleted.exception(REQUEST_TIMEOUT_S)
 
-    def ensure_internal_topics(self, names: TopicNames, max_consumers: int) -> None:
+    def ensure_internal_topics(self, names: TopicNames, highest_consumer: int) -> None:
         """Makes the three topics as needed; the metadata topic has a partition for the controller and each consumer.
 
         Raises:
             KcgaError: one is refused.
         """
-        wanted = {names.write_speed: 1, names.metadata: max_consumers + 1, names.decisions: 1}
+        wanted = {names.write_speed: 1, names.metadata: highest_consumer + 1, names.decisions: 1}
         self.create(
             wanted,
             retention_ms={
@@ -98,13 +98,13 @@ class Cluster:
                 names.decisions: 30 * 24 * AN_HOUR_MS,
             },
         )
-        existing = self.partitions().get(names.metadata, max_consumers + 1)
-        if existing <= max_consumers:
-            grown = self._admin.create_partitions([NewPartitions(names.metadata, max_consumers + 1)])
+        existing = self.partitions().get(names.metadata, highest_consumer + 1)
+        if existing <= highest_consumer:
+            grown = self._admin.create_partitions([NewPartitions(names.metadata, highest_consumer + 1)])
             try:
                 grown[names.metadata].result(REQUEST_TIMEOUT_S)
             except KafkaException as error:
                 raise KcgaError(
-                    f"{names.metadata} has {existing} partitions; max_consumers = {max_consumers} needs "
-                    f"{max_consumers + 1}, and they cannot be added: {error.args[0].str()}"
+                    f"{names.metadata} has {existing} partitions; consumers up to {highest_consumer} need "
+                    f"{highest_consumer + 1}, and they cannot be added: {error.args[0].str()}"
                 ) from error

@@ -1,6 +1,6 @@
 """The records of one cycle, batched by topic, and the account of who read what and when."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,16 +44,21 @@ class Batch:
 
     def __init__(self) -> None:
         self.by_topic: dict[str, list[Record]] = {}
+        """Until they are taken."""
         self.bytes = 0
         self.records = 0
+        self.largest_bytes = 0
+        """Of a record."""
         self._spans: dict[TopicPartition, _Span] = {}
 
     def add(self, records: Iterable[Record], first_read_at: float, last_read_at: float) -> None:
         """Takes in `records`, which were received between two moments (seconds since the epoch)."""
         for record in records:
             self.by_topic.setdefault(record.partition.topic, []).append(record)
-            self.bytes += record.bytes
+            size = record.bytes
+            self.bytes += size
             self.records += 1
+            self.largest_bytes = max(self.largest_bytes, size)
             span = self._spans.get(record.partition)
             if span is None:
                 self._spans[record.partition] = _Span(record.offset, record.offset, 1, first_read_at, last_read_at)
@@ -61,6 +66,23 @@ class Batch:
                 span.last_offset = record.offset
                 span.last_read_at = last_read_at
                 span.records += 1
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        """Lets go of all that it holds of these partitions, as if it had never been fetched."""
+        dropped = self._spans.keys() & set(partitions)
+        for topic in {partition.topic for partition in dropped}:
+            records = self.by_topic.pop(topic)
+            if kept := [record for record in records if record.partition not in dropped]:
+                self.by_topic[topic] = kept
+            self.bytes -= sum(record.bytes for record in records) - sum(record.bytes for record in kept)
+            self.records -= len(records) - len(kept)
+        for partition in dropped:
+            del self._spans[partition]
+
+    def take(self) -> dict[str, list[Record]]:
+        """The records by topic, which the batch holds no longer; its account stays."""
+        taken, self.by_topic = self.by_topic, {}
+        return taken
 
     @property
     def next_offsets(self) -> dict[TopicPartition, int]:

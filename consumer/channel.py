@@ -1,5 +1,6 @@
 """A consumer's side of `consumer.metadata`: receives its commands, sends its reports."""
 
+import time
 from collections.abc import Mapping
 
 import structlog
@@ -94,7 +95,7 @@ class CommandReader:
 
 
 class Reporter:
-    """Sends reports to the controller. One that does not arrive is made up for by the next.
+    """Sends reports to the controller, and knows which have arrived. One that does not is made up for by the next.
 
     Args:
         config: of the client, from `consumer.kafka.common_config`.
@@ -104,24 +105,32 @@ class Reporter:
     def __init__(self, config: Mapping[str, object], topic: str) -> None:
         self._producer = Producer({"message.timeout.ms": 10_000, "linger.ms": 0, **config, "enable.idempotence": True})
         self._topic = topic
+        self._arrived_sent_at: float | None = None
 
     def send(self, report: ConsumerReport) -> None:
         """Hands the report to the client, which sends it in the background, in order."""
+        sent_at = time.monotonic()
+
+        def take_delivery(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                log.warning("a report did not arrive", reason=error.str())
+            else:
+                self._arrived_sent_at = sent_at
+
         try:
             self._producer.produce(
-                self._topic, report.encode(), partition=CONTROLLER_PARTITION, on_delivery=_log_lost_report
+                self._topic, report.encode(), partition=CONTROLLER_PARTITION, on_delivery=take_delivery
             )
         except (BufferError, KafkaException) as error:
             log.warning("a report was not sent", reason=str(error))
+
+    def newest_arrived(self) -> float | None:
+        """When the newest report was sent that the brokers have acknowledged, on the monotonic clock."""
         self._producer.poll(0)
+        return self._arrived_sent_at
 
     def close(self, wait_s: float) -> None:
         """Waits so long, at most, for what was sent to arrive."""
         self._producer.flush(wait_s)
         self._producer.purge()
         self._producer.close()
-
-
-def _log_lost_report(error: KafkaError | None, _: Message) -> None:
-    if error is not None:
-        log.warning("a report did not arrive", reason=error.str())

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from consumer.spans import Span
-from domain.assignment import ConsumerId
+from domain.messages import writer as writer
 
 _MARK = "kcga:"
 """What the notes of kcga's commits begin with."""
@@ -40,11 +40,6 @@ class Committed:
     def claimant(self) -> str | None:
         """The writer that claims the partition."""
         return (self.note.removeprefix(_MARK) or None) if self.own else None
-
-
-def writer(consumer: ConsumerId, incarnation: str) -> str:
-    """The name of a process, as start commands give it in `seal`."""
-    return f"{consumer}/{incarnation}"
 
 
 def claim(writer: str) -> str:

@@ -1,8 +1,8 @@
-"""How the fetch phase of a cycle goes on: what to ask for next, and when the batch is complete.
+"""How a batch is gathered: what to ask for next, and when it is complete.
 
-The four phases of a cycle follow one another without a choice: fetch, batch by topic, write and commit, obey and
-acknowledge. The one decision is when the first ends: with BATCH_BYTES, after WAIT_TIME_SECS, or at once when a
-command, or the end, waits for the others to be done.
+A batch is complete with BATCH_BYTES, or after WAIT_TIME_SECS. Since it is gathered while the one before is written,
+time alone does not complete it as long as that goes on: it could not be written yet, and may as well grow. Commands
+interrupt the gathering, but do not complete the batch: it is gathered on when they have been obeyed.
 
 That every partition gets its turn is not decided here: the client asks the brokers for all partitions in turn, and
 the queue it keeps is small (`consumer.kafka`), so no partition waits behind another's backlog for longer than that
@@ -21,7 +21,7 @@ UNKNOWN_RECORD_BYTES = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request of the fetch phase: so many records at most, within so many seconds."""
+    """One request: so many records at most, within so many seconds."""
 
     records: int
     wait_s: float
@@ -29,24 +29,24 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class FetchPhase:
-    """The limits of a fetch phase: BATCH_BYTES and WAIT_TIME_SECS."""
+    """The limits of a batch: BATCH_BYTES and WAIT_TIME_SECS."""
 
     batch_bytes: int
     wait_time_secs: float
 
-    def next_ask(self, gathered_bytes: int, elapsed_s: float, largest_bytes: int, interrupted: bool) -> Ask | None:
+    def next_ask(self, gathered_bytes: int, elapsed_s: float, largest_bytes: int, writing: bool) -> Ask | None:
         """What to ask for next, or none: the batch is complete.
 
         Args:
             gathered_bytes: what the batch holds.
-            elapsed_s: since the phase began.
+            elapsed_s: since the batch was begun.
             largest_bytes: the largest record seen lately, 0 if none was. Asking for no more records of this size than
                 there is room for keeps the batch from growing beyond its limit by more than one record.
-            interrupted: something waits for the phase to end.
+            writing: the batch before is still being written.
         """
         room = self.batch_bytes - gathered_bytes
-        left_s = self.wait_time_secs - elapsed_s
-        if interrupted or room <= 0 or left_s <= 0:
+        left_s = LONGEST_WAIT_S if writing else self.wait_time_secs - elapsed_s
+        if room <= 0 or left_s <= 0:
             return None
         records = room // (largest_bytes or UNKNOWN_RECORD_BYTES)
         return Ask(records=min(max(records, 1), MOST_RECORDS), wait_s=min(left_s, LONGEST_WAIT_S))

@@ -7,7 +7,7 @@ again from time to time, and is read on behind the last record that was handed o
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -62,6 +62,11 @@ class Fetcher:
         partition = min(self._faults)
         more = f" (and {len(self._faults) - 1} more)" if len(self._faults) > 1 else ""
         return f"{partition}: {self._faults[partition]}{more}"
+
+    @property
+    def placed(self) -> Set[TopicPartition]:
+        """The partitions of which it is known where their reading goes on."""
+        return self._next_offsets.keys()
 
     def start(self, partitions: Iterable[TopicPartition]) -> None:
         """Reads them as soon as they are placed."""

@@ -1,4 +1,4 @@
-"""Appends rows to the tables of the lake, through a session on a Spark Connect server.
+"""Appends rows to the tables of the lake, through a session of Spark.
 
 An append is named by who writes (`writer`) and which of its batches it is (`version`): the lake takes a name once, so
 what may have been written already can be written again without doubling a row. Versions of a writer only grow: the
@@ -8,37 +8,18 @@ That is also how a writer is sealed: after an append of nothing under its name, 
 lake refuses what that writer has under way, and passes over all that it sends later.
 """
 
-import re
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import reduce
-from operator import or_
-from types import MappingProxyType
 
 import pyarrow as pa
 import structlog
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql.column import Column
-from pyspark.sql.connect.functions import col as column
-from pyspark.sql.connect.functions import max as max_of
-from pyspark.sql.connect.session import SparkSession
-from pyspark.sql.dataframe import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from consumer.location import NO_NAMES, location
+from consumer.session import NO_CONF, LakeError, brief, is_remote, let_go, open_session
 from consumer.spans import Span, Term, terms
 from consumer.table import COLUMNS, creation
-
-SESSION_CONFIG: Mapping[str, str] = MappingProxyType(
-    {
-        # Over this size a batch would stay with the server for as long as the session lives.
-        "spark.sql.session.localRelationCacheThreshold": "104857600",
-        "spark.sql.session.timeZone": "UTC",
-        # A table's log is small: the default of 50 tasks to read it costs more than they save.
-        "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.shuffle.partitions": "4",
-    }
-)
 
 LAST_VERSION = 2**63 - 1
 """Higher than any that a writer appends under."""
@@ -52,22 +33,27 @@ CREATION_TRIES = 3
 log = structlog.get_logger(__name__)
 
 
-class LakeError(RuntimeError):
-    """Spark did not do what it was asked; what that was may or may not have happened."""
-
-
 class Lake:
     """The tables under one root, for one writer. Safe to use from several threads.
 
     Args:
-        remote: the Spark Connect server, `sc://host:port`.
+        spark: `sc://host:port` of a Spark Connect server, or a master.
         root: the folder of all tables.
         writer: who writes: no two processes ever under the same name.
         tables: where those of some topics are.
+        conf: Spark's settings, for a session of this process.
     """
 
-    def __init__(self, remote: str, root: str, writer: str, tables: Mapping[str, str] = NO_NAMES) -> None:
-        self._remote = remote
+    def __init__(
+        self,
+        spark: str,
+        root: str,
+        writer: str,
+        tables: Mapping[str, str] = NO_NAMES,
+        conf: Mapping[str, str] = NO_CONF,
+    ) -> None:
+        self._spark = spark
+        self._conf = conf
         self._root = root
         self._tables = tables
         self._writer = writer
@@ -75,15 +61,19 @@ class Lake:
         self._created: set[str] = set()
 
     def connect(self) -> None:
-        """Opens a session in place of the one there was, whose requests are abandoned.
+        """Opens a session: on a server in place of the one there was, whose requests are abandoned.
+
+        A session of this process stays the one it is, and goes on with what it was asked.
 
         Raises:
-            LakeError: the server did not answer, or refused.
+            LakeError: Spark did not answer, or refused.
+            SparkGoneError: this process cannot have a session any more.
         """
-        session = open_session(self._remote)
+        session = open_session(self._spark, self._conf)
         self._created = set()
         former, self._session = self._session, session
-        _let_go(former)
+        if former is not None and is_remote(self._spark):
+            let_go(former)
 
     def append(self, topic: str, version: int, rows: pa.Table) -> None:
         """Appends `rows` to the table of `topic`, unless this writer's `version` is there already.
@@ -120,15 +110,15 @@ class Lake:
         """
         bounded = {number: span for number, span in spans.items() if span is not None}
         conditions = [_among(term) for term in terms(bounded)]
-        unbounded = sorted(spans.keys() - bounded.keys())
+        unbounded = tuple(sorted(spans.keys() - bounded.keys()))
         found: dict[int, int] = {}
         with self._asking(topic) as (session, table):
             try:
                 rows = session.read.format("delta").load(table)
                 if conditions:
-                    found |= _last_offsets(rows.where(reduce(or_, conditions)))
+                    found |= _last_offsets(rows.where(" OR ".join(conditions)))
                 if unbounded:
-                    found |= _last_offsets(rows.where(column("partition").isin(unbounded)))
+                    found |= _last_offsets(rows.where(_is_one_of(unbounded)))
             except AnalysisException as error:
                 if error.getCondition() not in NO_TABLE:
                     raise
@@ -137,7 +127,8 @@ class Lake:
     def close(self) -> None:
         """Lets the session go."""
         former, self._session = self._session, None
-        _let_go(former)
+        if former is not None:
+            let_go(former)
 
     @contextmanager
     def _asking(self, topic: str) -> Iterator[tuple[SparkSession, str]]:
@@ -171,51 +162,13 @@ class Lake:
                 return
 
 
-def _among(term: Term) -> Column:
-    return column("partition").isin(list(term.partitions)) & column("offset").between(term.span.low, term.span.high)
+def _is_one_of(partitions: tuple[int, ...]) -> str:
+    return f"partition IN ({', '.join(map(str, partitions))})"
+
+
+def _among(term: Term) -> str:
+    return f"({_is_one_of(term.partitions)} AND offset BETWEEN {term.span.low} AND {term.span.high})"
 
 
 def _last_offsets(rows: DataFrame) -> dict[int, int]:
-    return {row[0]: row[1] for row in rows.groupBy("partition").agg(max_of("offset")).collect()}
-
-
-def open_session(remote: str) -> SparkSession:
-    """A new session on the Spark Connect server, which has answered.
-
-    Raises:
-        LakeError: the server did not answer, or refused.
-    """
-    session = SparkSession(connection=remote)
-    # The client's own policy keeps trying for 10 minutes, during which its caller could say nothing of it.
-    session.client.set_retry_policies([])
-    try:
-        for name, value in SESSION_CONFIG.items():
-            session.conf.set(name, value)
-    except Exception as error:
-        session.client.close()
-        raise LakeError(f"no session on {remote}: {brief(error)}") from error
-    return session
-
-
-def release(session: SparkSession) -> None:
-    """Ends the session, and with it whatever the server still does for it; as far as the server answers."""
-    try:
-        session.client.release_session()
-    except Exception as error:
-        log.info("a session was not released", reason=brief(error))
-    finally:
-        session.client.close()
-
-
-def _let_go(session: SparkSession | None) -> None:
-    """Releases the session without waiting for a server that may not answer."""
-    if session is not None:
-        threading.Thread(target=release, args=(session,), daemon=True).start()
-
-
-def brief(error: BaseException) -> str:
-    """What the error says in one line of at most 300 characters: of an error of gRPC its details, else its first."""
-    text = str(error).strip()
-    details = re.search(r'^\s*details = "(.*)"$', text, re.MULTILINE)
-    line = details[1] if details else text.partition("\n")[0]
-    return f"{type(error).__name__}: {line[:300]}" if line else type(error).__name__
+    return {row[0]: row[1] for row in rows.groupBy("partition").agg({"offset": "max"}).collect()}

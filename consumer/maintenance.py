@@ -3,15 +3,16 @@
 Both may run while consumers write: neither is in an append's way, nor changes what positions are found.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
-from pyspark.sql.connect.session import SparkSession
+from pyspark.sql import SparkSession
 
-from consumer.lake import NO_TABLE, LakeError, brief, open_session, release
+from consumer.lake import NO_TABLE
 from consumer.location import quoted
+from consumer.session import NO_CONF, LakeError, brief, open_session, release
 
 SHORTEST_RETENTION_H = 168
 """Delta Lake's own: a file that a reader or a write under way still needs is younger."""
@@ -25,13 +26,13 @@ class Compaction:
     files_after: int
 
 
-def optimize(spark_remote: str, table: str) -> Compaction | None:
+def optimize(spark: str, table: str, conf: Mapping[str, str] = NO_CONF) -> Compaction | None:
     """Rewrites the small files of the table at this location as few large ones; none if there is no table.
 
     Raises:
-        LakeError: the server does not answer, or cannot.
+        LakeError: Spark does not answer, or cannot.
     """
-    with _session(spark_remote, table) as session:
+    with _session(spark, table, conf) as session:
         try:
             before = _files(session, table)
             session.sql(f"OPTIMIZE delta.`{quoted(table)}`").collect()
@@ -42,13 +43,13 @@ def optimize(spark_remote: str, table: str) -> Compaction | None:
             raise
 
 
-def vacuum(spark_remote: str, table: str, retain_h: int = SHORTEST_RETENTION_H) -> bool:
+def vacuum(spark: str, table: str, retain_h: int = SHORTEST_RETENTION_H, conf: Mapping[str, str] = NO_CONF) -> bool:
     """Deletes files that the table at this location has not needed for so many hours; whether there is a table.
 
     Raises:
-        LakeError: the server does not answer, or cannot.
+        LakeError: Spark does not answer, or cannot.
     """
-    with _session(spark_remote, table) as session:
+    with _session(spark, table, conf) as session:
         try:
             session.sql(f"VACUUM delta.`{quoted(table)}` RETAIN {retain_h} HOURS").collect()
         except AnalysisException as error:
@@ -64,8 +65,8 @@ def _files(session: SparkSession, table: str) -> int:
 
 
 @contextmanager
-def _session(spark_remote: str, table: str) -> Iterator[SparkSession]:
-    session = open_session(spark_remote)
+def _session(spark: str, table: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    session = open_session(spark, conf)
     try:
         yield session
     except Exception as error:  # whatever gRPC and Spark raise: to the caller it is one and the same

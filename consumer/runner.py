@@ -1,13 +1,19 @@
 """One consumer: the four-phase cycle, from its first report to its last.
 
-Fetch, batch by topic, write and commit, obey and acknowledge: the phases follow one another in one thread, so that
-when a command is obeyed nothing that was read awaits its commit. Writes and the opening of a session go on in threads
-of their own, while this one waits and keeps the heartbeat.
+Fetch, batch by topic, write and commit, obey and acknowledge. One thread goes round: it gathers the next batch while
+the one before is written, and keeps the heartbeat. Writes, commits and the opening of a session go on in threads of
+their own, because they may not answer.
 
-The order within a cycle is what keeps records: the lake first, then the commit to Kafka, then the acknowledgement.
-Before a partition is read it is taken over (`consumer.takeover`), which goes on in a thread of its own while others are
-read, and claimed; it is released before a stop is acknowledged. Whatever is interrupted when, the next reader begins at
-the first record that is not in the lake, and nobody else writes it.
+The order is what keeps records: the lake first, then the commit to Kafka, then the acknowledgement. Commands are obeyed
+only while nothing is being written, so what was fetched of a partition that is stopped is either committed by then, or
+only gathered, and is dropped: whoever reads it next fetches it again. Before a partition is read it is taken over
+(`consumer.takeover`), beside the reading of others, and claimed; it is released before a stop is acknowledged. Whatever
+is interrupted when, the next reader begins at the first record that is not in the lake, and nobody else writes it.
+
+Before each request for records, each write and each commit the lease is looked at (`consumer.lease`).
+
+Memory: one batch that is gathered, one that is written, and the queue of the Kafka client, which is as large; the one
+that is written is there several times over while it is on its way to Spark.
 """
 
 import threading
@@ -16,12 +22,11 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
-import pyarrow as pa
 import structlog
 from confluent_kafka import KafkaException
 
@@ -33,17 +38,18 @@ from consumer.commands import Holding
 from consumer.cycle import FetchPhase
 from consumer.fetcher import Fetcher
 from consumer.kafka import FatalKafkaError, brief, common_config, fetching_config, reading_config
-from consumer.lake import Lake, LakeError
+from consumer.lake import Lake
+from consumer.lease import Lease
 from consumer.offsets import FencedError, GroupOffsets
+from consumer.session import LakeError, SparkGoneError
 from consumer.settings import ConsumerSettings
-from consumer.table import rows
 from consumer.takeover import take_over
+from consumer.threads import in_thread
+from consumer.writing import BatchWrite, fault_of
 from domain import topics
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerReport, ConsumerState, Cycle, Order, PartitionRef
+from domain.messages import ConsumerReport, ConsumerState, Cycle, Order, PartitionRef, Read
 from domain.partitions import TopicPartition
-
-Result = TypeVar("Result")
 
 LOOK_EVERY_S = 0.1
 """How often a wait looks at what else there is to do."""
@@ -55,6 +61,10 @@ log = structlog.get_logger(__name__)
 
 class ConsumerError(RuntimeError):
     """The consumer cannot go on; a new process may. Nothing that it read and did not write was committed."""
+
+
+class LeaseError(ConsumerError):
+    """Its lease has run out: others may read its partitions by now."""
 
 
 def run(
@@ -81,8 +91,8 @@ def run(
         observe: is told of each report that is sent.
 
     Raises:
-        ConsumerError: it cannot go on: another consumer has taken over from it, or a client of its own failed for good;
-            or it had to leave with a batch that the lake did not take.
+        ConsumerError: it cannot go on: another consumer has taken over from it, its lease has run out, or a client of
+            its own failed for good; or it had to leave with a batch that the lake did not take.
     """
     try:
         with ConsumerProcess(
@@ -107,6 +117,26 @@ class _TakeOver:
     @property
     def ended(self) -> bool:
         return self.positions.done() or time.monotonic() >= self.give_up_at
+
+
+@dataclass(slots=True)
+class _Gathering:
+    """The batch that grows, and since when, on the monotonic clock."""
+
+    batch: Batch = field(default_factory=Batch)
+    began: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """The batch that is written."""
+
+    write: BatchWrite
+    batch: Batch
+    reads: tuple[Read, ...]
+    fetch_s: float
+    began: float
+    """On the monotonic clock."""
 
 
 class ConsumerProcess:
@@ -142,13 +172,19 @@ class ConsumerProcess:
             raise ConsumerError(
                 f"consumer {consumer}: the Kafka client refuses its settings: {brief(error)}"
             ) from error
-        self._lake = Lake(settings.spark_remote, settings.lake_root, f"{group}/{self._writer}", settings.tables)
+        self._lake = Lake(
+            settings.spark, settings.lake_root, f"{group}/{self._writer}", settings.tables, settings.spark_conf
+        )
         self._phase = FetchPhase(settings.batch_bytes, settings.wait_time_secs)
         self._seal: dict[TopicPartition, tuple[str, ...]] = {}
         """Whom the controller wants sealed before the partition is read."""
         self._taking_over: _TakeOver | None = None
         self._claimed: dict[TopicPartition, int] = {}
         """The partitions that this process claims, and the positions that it has committed."""
+        self._gathering = _Gathering()
+        self._writing: _Writing | None = None
+        self._lease: Lease | None = None
+        """From the first report on."""
         self._ready = False
         self._fault: str | None = None
         self._largest_bytes = 0
@@ -171,13 +207,14 @@ class ConsumerProcess:
         self._lake.close()
 
     def run(self) -> None:
-        """Begins, goes through cycles until it is stopped, and leaves."""
+        """Begins, goes through cycles until it is stopped, finishes the write in hand, and leaves."""
         self._take_place()
         self._report()
         self._open_session()
         self._ready = True
         while not self._stop.is_set():
-            self._cycle()
+            self._go_on()
+        self._finish_write()
         self._release(self._holding.partitions)
         self._report(leaving=True)
         self._log.info("leaves")
@@ -220,9 +257,12 @@ class ConsumerProcess:
         while not self._stop.is_set():
             opening = in_thread(self._lake.connect)
             self._wait_for([opening], self._settings.write_limit_s)
-            fault = _fault_of(opening, self._settings.write_limit_s)
+            try:
+                fault = fault_of(opening, self._settings.write_limit_s)
+            except SparkGoneError as error:
+                raise ConsumerError(f"consumer {self._holding.consumer} cannot go on: {error}") from error
             if fault is None:
-                self._log.info("has a Spark session", remote=self._settings.spark_remote)
+                self._log.info("has a Spark session", spark=self._settings.spark)
                 return
             failures += 1
             self._set_fault(fault)
@@ -230,86 +270,93 @@ class ConsumerProcess:
                 raise ConsumerError(f"consumer {self._holding.consumer} has no Spark session: {fault}")
             self._pause(pause_s(failures))
 
-    def _cycle(self) -> None:
-        began = time.monotonic()
-        batch = self._gather()
-        fetched = time.monotonic()
-        done: Cycle | None = None
-        if batch.records:
-            reads = batch.reads(self._holding.stints)
-            self._write(batch)
-            written = time.monotonic()
-            self._claim(batch.next_offsets)
-            done = Cycle(
-                bytes=batch.bytes,
-                records=batch.records,
-                fetch_s=fetched - began,
-                write_s=written - fetched,
-                reads=reads,
-            )
-        self._set_fault(None)
-        obeyed = not self._stop.is_set() and self._obey()
-        if done is not None or obeyed:
-            self._report(done)
+    def _go_on(self) -> None:
+        """Does what can be done now: obeys, places, fetches or writes."""
+        if self._commands.waiting():
+            self._finish_write()
+            if self._obey():
+                self._report()
+        elif self._writing is not None and not self._writing.write.under_way:
+            self._finish_write()
         self._place_what_was_started()
-        self._beat()
+        self._gather()
+        self._set_fault(None)
 
-    def _gather(self) -> Batch:
-        """The fetch phase: a batch."""
-        batch = Batch()
-        began = time.monotonic()
-        largest_bytes = 0
-        while True:
-            elapsed_s = time.monotonic() - began
-            taken_over = self._taking_over is not None and self._taking_over.ended
-            interrupted = self._stop.is_set() or taken_over or self._commands.waiting()
-            ask = self._phase.next_ask(batch.bytes, elapsed_s, self._largest_bytes, interrupted)
-            if ask is None:
-                break
+    def _gather(self) -> None:
+        """Asks for records, or begins to write those that there are once they are a batch."""
+        gathering = self._gathering
+        elapsed_s = time.monotonic() - gathering.began
+        ask = self._phase.next_ask(gathering.batch.bytes, elapsed_s, self._largest_bytes, self._writing is not None)
+        if ask is not None:
+            self._require_lease()
             fetched = self._fetcher.fetch(ask.records, ask.wait_s)
-            batch.add(fetched.records, fetched.first_at, fetched.last_at)
-            largest_bytes = max(largest_bytes, *(record.bytes for record in fetched.records), 0)
-            self._largest_bytes = max(self._largest_bytes, largest_bytes)
-            self._beat()
-        if batch.records:
-            self._largest_bytes = largest_bytes
-        return batch
+            gathering.batch.add(fetched.records, fetched.first_at, fetched.last_at)
+            self._largest_bytes = max(self._largest_bytes, *(record.bytes for record in fetched.records), 0)
+        elif self._writing is not None:
+            wait_for(self._writing.write.under_way, timeout=LOOK_EVERY_S)
+        else:
+            self._gathering = _Gathering()
+            if gathering.batch.records:
+                self._begin_write(gathering.batch, elapsed_s)
 
-    def _write(self, batch: Batch) -> None:
-        """Writes the batch, every topic at the same time, and again what failed until nothing does.
+    def _begin_write(self, batch: Batch, fetch_s: float) -> None:
+        self._require_lease()
+        self._version += 1
+        self._largest_bytes = batch.largest_bytes
+        reads = batch.reads(self._holding.stints)
+        write = BatchWrite(self._lake, self._version, batch, datetime.now(UTC).date(), self._settings.write_limit_s)
+        self._writing = _Writing(write, batch, reads, fetch_s, time.monotonic())
+        write.begin()
+
+    def _finish_write(self) -> None:
+        """Waits until the batch that is written is in the lake, writes again what failed, commits, and reports.
 
         Raises:
             ConsumerError: it is told to leave, and the lake does not take the batch; or Spark is gone.
         """
-        self._version += 1
-        today = datetime.now(UTC).date()
-        left = {topic: rows(records, today) for topic, records in batch.by_topic.items()}
-        batch.by_topic.clear()
+        if self._writing is None:
+            return
+        writing = self._writing
         failures = 0
         while True:
-            writes = {topic: in_thread(self._append(topic, table)) for topic, table in left.items()}
-            self._wait_for(writes.values(), self._settings.write_limit_s)
-            faults = {topic: _fault_of(write, self._settings.write_limit_s) for topic, write in writes.items()}
-            left = {topic: left[topic] for topic, fault in faults.items() if fault is not None}
-            if not left:
-                return
+            while under_way := writing.write.under_way:
+                wait_for(under_way, timeout=LOOK_EVERY_S)
+                self._beat()
+            fault = writing.write.settle()
+            if fault is None:
+                break
             failures += 1
-            fault = next(fault for fault in faults.values() if fault is not None)
             self._set_fault(fault)
             if self._stop.is_set():
                 raise ConsumerError(f"consumer {self._holding.consumer} leaves a batch unwritten: {fault}")
             self._pause(pause_s(failures))
             self._open_session()
-
-    def _append(self, topic: str, table: pa.Table) -> Callable[[], None]:
-        return lambda: self._lake.append(topic, self._version, table)
+            self._require_lease()
+            writing.write.begin()
+        write_s = time.monotonic() - writing.began
+        self._claim(writing.batch.next_offsets)
+        self._writing = None
+        self._set_fault(None)
+        self._report(
+            Cycle(
+                bytes=writing.batch.bytes,
+                records=writing.batch.records,
+                fetch_s=writing.fetch_s,
+                write_s=write_s,
+                reads=writing.reads,
+            )
+        )
 
     def _obey(self) -> bool:
-        """Takes all commands that wait, follows those that count, and persists that. Whether any counted."""
+        """Takes all commands that wait, follows those that count, and persists that. Whether any counted.
+
+        Nothing is being written.
+        """
         holding, change = self._holding.apply(self._commands.take())
         if holding.applied == self._holding.applied:
             return False
         self._fetcher.stop(change.stop)
+        self._gathering.batch.drop(change.stop)
         self._release(change.stop)
         for partition in change.stop:
             self._seal.pop(partition, None)
@@ -358,7 +405,11 @@ class ConsumerProcess:
         self._log.info("takes over", partitions=[str(partition) for partition in partitions], seal=sorted(told))
         return _TakeOver(
             {partition: self._holding.stints[partition] for partition in partitions},
-            in_thread(lambda: take_over(partitions, told, self._writer, self._offsets, self._lake, self._group)),
+            in_thread(
+                lambda: take_over(
+                    partitions, told, self._writer, self._offsets, self._lake, self._group, self._require_lease
+                )
+            ),
             time.monotonic() + self._settings.write_limit_s,
         )
 
@@ -386,6 +437,7 @@ class ConsumerProcess:
         """
         failures = 0
         while True:
+            self._require_lease()
             committing = in_thread(commit)
             while not committing.done():
                 self._wait_for([committing], LOOK_EVERY_S)
@@ -431,8 +483,23 @@ class ConsumerProcess:
             return ConsumerState.STARTING, fault
         return (ConsumerState.READY if fault is None else ConsumerState.DEGRADED), fault
 
+    def _require_lease(self) -> None:
+        """To be called before what only the reader of the partitions may do; from any thread.
+
+        Raises:
+            LeaseError: the lease has run out.
+        """
+        if self._lease is not None and self._lease.over(time.monotonic()):
+            raise LeaseError(
+                f"consumer {self._holding.consumer}: its lease has run out: no report has reached the brokers for "
+                f"{self._lease.length_s:g} s, and others may read its partitions by now"
+            )
+
     def _beat(self) -> None:
-        """Reports if the state has changed, or if the last report is long ago."""
+        """Renews the lease; reports if the state has changed, or if the last report is long ago."""
+        arrived = self._reporter.newest_arrived()
+        if self._lease is not None and arrived is not None:
+            self._lease = self._lease.renewed(arrived, time.monotonic())
         if self._state != self._reported or time.monotonic() - self._reported_at >= self._settings.heartbeat_s:
             self._report()
 
@@ -441,7 +508,10 @@ class ConsumerProcess:
         self._reports += 1
         self._reported = state, reason
         self._reported_at = time.monotonic()
+        if self._lease is None:
+            self._lease = Lease(self._settings.lease_s, self._reported_at)
         applied = self._holding.applied
+        held = () if leaving else self._holding.partitions
         report = ConsumerReport(
             consumer=self._holding.consumer,
             incarnation=self._holding.incarnation,
@@ -451,34 +521,9 @@ class ConsumerProcess:
             reason=reason,
             applied_epoch=applied.epoch,
             applied_sequence=applied.sequence,
-            partitions=() if leaving else tuple(map(PartitionRef.of, self._holding.partitions)),
+            partitions=tuple(map(PartitionRef.of, held)),
+            taking_over=tuple(PartitionRef.of(each) for each in held if each not in self._fetcher.placed),
             cycle=cycle,
         )
         self._reporter.send(report)
         self._observe(report)
-
-
-def in_thread(call: Callable[[], Result]) -> Future[Result]:
-    """Runs `call` in a thread that does not keep the process from ending, whatever it waits for."""
-    future: Future[Result] = Future()
-
-    def body() -> None:
-        try:
-            result = call()
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    threading.Thread(target=body, daemon=True).start()
-    return future
-
-
-def _fault_of(future: Future[None], limit_s: float) -> str | None:
-    """Why the lake did not do what was asked; none if it did."""
-    if not future.done():
-        return f"no answer within {limit_s:g} s"
-    error = future.exception()
-    if error is None or isinstance(error, LakeError):
-        return None if error is None else str(error)
-    raise error

@@ -4,11 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from consumer.location import ROOTED, location
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+LEAST_HEARTBEATS = 2
+"""That a lease lasts for."""
 
 
 class ConsumerSettings(BaseModel):
@@ -20,10 +23,15 @@ class ConsumerSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    spark_remote: str
-    """The Spark Connect server, as `sc://host:port`."""
+    spark_remote: str | None = None
+    """The Spark Connect server, as `sc://host:port`: one engine for all consumers. Either this or `spark_master`."""
+    spark_master: Annotated[str, Field(min_length=1)] | None = None
+    """A master, such as `local[1]`: each consumer has a session, and a JVM, of its own."""
+    spark_conf: Mapping[str, str] = {}
+    """With `spark_master`: Spark's settings by their names, such as `spark.driver.memory`, or `spark.jars` for the jars
+    of Delta Lake and of the lake's file system in place of kcga's own of Delta Lake."""
     lake_root: str
-    """The folder of all tables, as Spark's server sees it: an absolute path, or any Hadoop URL (gs://bucket/lake)."""
+    """The folder of all tables, as Spark sees it: an absolute path, or any Hadoop URL (gs://bucket/lake)."""
     tables: Mapping[str, Annotated[str, Field(pattern=r"^[^`]*[^`/]/*$")]] = {}
     """Where the tables of some topics are, by topic: under `lake_root`, or an absolute path, or a URL. All others have
     their topic's name. No two topics may share a table: a position is found in it by the partition's number alone."""
@@ -35,6 +43,10 @@ class ConsumerSettings(BaseModel):
     Spark about one second of CPU, however few its rows: with short times, consumers of little keep it busy."""
     heartbeat_s: Annotated[Seconds, Field(le=60)] = 1.0
     """The longest time between two reports."""
+    lease_s: Annotated[Seconds, Field(le=3600)] = 15.0
+    """A consumer of which no report has reached the brokers for so long ends, and writes and commits nothing more: the
+    controller may have given its partitions to others. At most the controller's `heartbeat_timeout_s`, and longer than
+    the brokers take when one of them fails."""
     write_limit_s: Seconds = 60.0
     """A write to the lake that takes longer has failed."""
     give_up_after_s: Seconds = 120.0
@@ -42,10 +54,21 @@ class ConsumerSettings(BaseModel):
 
     @field_validator("spark_remote")
     @classmethod
-    def _is_remote(cls, remote: str) -> str:
-        if not re.fullmatch(r"sc://[^/:;]+(:\d+)?(/.*)?", remote):
+    def _is_remote(cls, remote: str | None) -> str | None:
+        if remote is not None and not re.fullmatch(r"sc://[^/:;]+(:\d+)?(/.*)?", remote):
             raise ValueError(f"{remote!r} names no Spark Connect server: it must look like sc://host:15002")
         return remote
+
+    @field_validator("lease_s")
+    @classmethod
+    def _outlasts_heartbeats(cls, lease_s: float, info: ValidationInfo) -> float:
+        heartbeat_s = info.data.get("heartbeat_s")
+        if heartbeat_s is not None and lease_s < LEAST_HEARTBEATS * heartbeat_s:
+            raise ValueError(
+                f"lease_s ({lease_s:g}) is less than {LEAST_HEARTBEATS} times heartbeat_s ({heartbeat_s:g}): a single "
+                "report that is late would end the consumer"
+            )
+        return lease_s
 
     @field_validator("lake_root")
     @classmethod
@@ -53,6 +76,17 @@ class ConsumerSettings(BaseModel):
         if not ROOTED.match(root):
             raise ValueError(f"{root!r} is relative: it must be an absolute path, or a URL such as gs://bucket/lake")
         return root.rstrip("/") or "/"
+
+    @model_validator(mode="after")
+    def _has_one_spark(self) -> Self:
+        if (self.spark_remote is None) == (self.spark_master is None):
+            raise ValueError(
+                "set either spark_remote, a Spark Connect server such as sc://host:15002, or spark_master, such as "
+                f"local[1]; {'neither' if self.spark_master is None else 'both'} is set"
+            )
+        if self.spark_conf and self.spark_master is None:
+            raise ValueError("spark_conf goes with spark_master: a Spark Connect server has settings of its own")
+        return self
 
     @model_validator(mode="after")
     def _shares_no_table(self) -> Self:
@@ -65,6 +99,11 @@ class ConsumerSettings(BaseModel):
             if other != topic:
                 raise ValueError(f"tables gives the topic {topic} the table of the topic {other}, {table}")
         return self
+
+    @property
+    def spark(self) -> str:
+        """Where Spark is: `sc://host:port`, or a master."""
+        return self.spark_remote or self.spark_master or ""
 
     def table(self, topic: str) -> str:
         """The location of the topic's table."""

@@ -10,7 +10,7 @@ The order is what keeps every record once:
 Whatever is interrupted is done again from the first step, by this process or by the next.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from consumer.claims import next_offset, to_seal, where_to_look
@@ -21,7 +21,13 @@ from domain.partitions import TopicPartition
 
 
 def take_over(
-    partitions: Iterable[TopicPartition], told: Iterable[str], own: str, offsets: GroupOffsets, lake: Lake, group: str
+    partitions: Iterable[TopicPartition],
+    told: Iterable[str],
+    own: str,
+    offsets: GroupOffsets,
+    lake: Lake,
+    group: str,
+    require_lease: Callable[[], None],
 ) -> dict[TopicPartition, int]:
     """Where reading of each of the partitions goes on; none of their former readers adds anything after that.
 
@@ -32,6 +38,8 @@ def take_over(
         offsets: of the group.
         lake: with a session.
         group: whose writers' names in the lake begin with it.
+        require_lease: raises where the caller's lease has run out: by now the claims may be those of its successor,
+            which it must not put out of action.
 
     Raises:
         LakeError: the lake does not do it, or does not tell.
@@ -44,7 +52,9 @@ def take_over(
     with ThreadPoolExecutor(max(len(topics), 1)) as threads:
         if writers:
             for writer in writers:
+                require_lease()
                 offsets.fence(writer)
+            require_lease()
             for sealed in [threads.submit(_seal, lake, topic, writers, group) for topic in topics]:
                 sealed.result()
             committed = offsets.committed(wanted)

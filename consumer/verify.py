@@ -4,15 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
-from pyspark.sql.connect.functions import col as column
-from pyspark.sql.connect.functions import count, countDistinct
-from pyspark.sql.connect.functions import max as max_of
-from pyspark.sql.connect.functions import min as min_of
-from pyspark.sql.connect.session import SparkSession
+from pyspark.sql import SparkSession
 
-from consumer.lake import NO_TABLE, LakeError, brief, open_session, release
-from consumer.location import NO_NAMES, location
+from consumer.lake import NO_TABLE
+from consumer.location import NO_NAMES, location, quoted
+from consumer.session import NO_CONF, LakeError, brief, open_session, release
 from domain.partitions import TopicPartition
+
+_ACCOUNT = "partition, count(offset), count(DISTINCT offset), min(offset), max(offset)"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,20 +36,25 @@ class PartitionAccount:
 
 
 def verify(
-    spark_remote: str, lake_root: str, topics: Iterable[str], tables: Mapping[str, str] = NO_NAMES
+    spark: str,
+    lake_root: str,
+    topics: Iterable[str],
+    tables: Mapping[str, str] = NO_NAMES,
+    conf: Mapping[str, str] = NO_CONF,
 ) -> dict[TopicPartition, PartitionAccount]:
     """The account of each partition of `topics` that has a row; topics without a table have none.
 
     Args:
-        spark_remote: the Spark Connect server.
+        spark: `sc://host:port` of a Spark Connect server, or a master.
         lake_root: the folder of all tables.
         topics: which.
         tables: where those of some topics are.
+        conf: Spark's settings, for a session of this process.
 
     Raises:
-        LakeError: the server does not answer.
+        LakeError: Spark does not answer.
     """
-    session = open_session(spark_remote)
+    session = open_session(spark, conf)
     try:
         return {
             partition: account
@@ -62,15 +66,8 @@ def verify(
 
 
 def _accounts(session: SparkSession, topic: str, table: str) -> list[tuple[TopicPartition, PartitionAccount]]:
-    offset = column("offset")
-    account = (
-        session.read.format("delta")
-        .load(table)
-        .groupBy("partition")
-        .agg(count(offset), countDistinct(offset), min_of(offset), max_of(offset))
-    )
     try:
-        found = account.collect()
+        found = session.sql(f"SELECT {_ACCOUNT} FROM delta.`{quoted(table)}` GROUP BY partition").collect()  # noqa: S608
     except AnalysisException as error:
         if error.getCondition() in NO_TABLE:
             return []

@@ -41,10 +41,16 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
-class Restate:
-    """Say again, where the next controller finds it, whether the group is paused."""
+class Claim:
+    """Say who acts, where the next controller and this one itself hear it, with what the next one has to know.
 
+    It is answered by `ClaimHeard` with the same sequence.
+    """
+
+    sequence: int
     paused: bool
+    unsealed: tuple[str, ...]
+    settled: tuple[str, ...]
 
 
-Command = CreateConsumer | DeleteConsumer | Send | Solve | Publish | Restate
+Command = CreateConsumer | DeleteConsumer | Send | Solve | Publish | Claim

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from controller.history import Beginning
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, ControlAction
 from domain.speeds import WriteSpeeds
@@ -14,8 +15,7 @@ class Started:
 
     at: float
     consumers: frozenset[ConsumerId]
-    paused: bool = False
-    """An operator has paused the group, and not resumed it."""
+    beginning: Beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,14 @@ class SpeedsMeasured:
 class ConsumerReported:
     at: float
     report: ConsumerReport
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimHeard:
+    """The claim with this sequence has come back: whatever was reported before it was sent has been taken in."""
+
+    at: float
+    sequence: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,7 @@ Event = (
     Started
     | SpeedsMeasured
     | ConsumerReported
+    | ClaimHeard
     | ConsumerGone
     | CreationFailed
     | Solved

@@ -1,15 +1,18 @@
 """What the controller knows of each consumer: who may be reading what.
 
 The invariant that the handover rests on: a consumer *may read* a partition from the moment a start is sent to it until
-either a report of the same process shows a newer stop carried out and the partition let go, or the process has ended.
-Whatever is lost, late or doubled, a consumer that reads a partition is one that may read it here.
+either a report of the same process shows a newer stop carried out and the partition let go, or the process is not
+counted on any more: it has ended, or is taken for dead, or another one has come in its place. It is then a former
+writer, which the next start of the partition names (`controller/former_writers.py`). Whatever is lost, late or doubled,
+a process that reads a partition is one that may read it here, or one that is named before anybody else reads it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from controller.former_writers import FormerWriters
 from domain.assignment import Assignment, ConsumerId
-from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Order, PartitionRef
+from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Order, PartitionRef, writer
 from domain.partitions import TopicPartition
 
 
@@ -40,11 +43,13 @@ class Member:
     """What it reads by its newest report."""
     pending: dict[TopicPartition, Pending] = field(default_factory=dict)
     """The newest command sent for a partition, until it is acknowledged."""
+    named: dict[TopicPartition, frozenset[str]] = field(default_factory=dict)
+    """Whom every start named that may have it read the partition, until it shows that it reads it."""
     barrier: Order | None = None
     """Of a consumer that existed before this controller began: until it has carried this command out, one of the
     controller before may still reach it, so it may be reading anything."""
     condemned: bool = False
-    """It is being ended: nothing is given to it any more."""
+    """It is being ended, and not counted on any more: nothing is given to it, and what it has can go to others."""
 
     @property
     def accepts_partitions(self) -> bool:
@@ -56,16 +61,17 @@ class Member:
         return self.held | self.pending.keys()
 
     def may_read(self, partition: TopicPartition) -> bool:
-        return self.barrier is not None or partition in self.known_to_read
+        return not self.condemned and (self.barrier is not None or partition in self.known_to_read)
 
 
 class Group(Mapping[ConsumerId, Member]):
     """The consumers that exist, in ascending order of their number."""
 
     def __init__(self) -> None:
+        self.former = FormerWriters()
         self._members: dict[ConsumerId, Member] = {}
-        self._former: set[str] = set()
-        """Incarnations that have ended: what still comes from them is late."""
+        self._ended: set[str] = set()
+        """Incarnations that are not counted on any more: what still comes from them is late."""
 
     def __getitem__(self, consumer: ConsumerId) -> Member:
         return self._members[consumer]
@@ -80,52 +86,105 @@ class Group(Mapping[ConsumerId, Member]):
         """A consumer was created; or found to exist, and then `barrier` is the first command that it gets."""
         self._members[consumer] = Member(consumer, since=at, heard_at=at, barrier=barrier)
 
+    def condemn(self, consumer: ConsumerId) -> None:
+        """It is not counted on any more, though its process has not ended yet."""
+        member = self._members[consumer]
+        if not member.condemned:
+            self._count_off(member)
+            member.condemned = True
+
     def remove(self, consumer: ConsumerId) -> Member | None:
-        """Its process has ended: it reads nothing any more."""
+        """Its process has ended: it reads nothing any more, but what it was writing may still come."""
         member = self._members.pop(consumer, None)
-        if member and member.incarnation:
-            self._former.add(member.incarnation)
+        if member and not member.condemned:
+            self._count_off(member)
         return member
 
     def receive(self, report: ConsumerReport, at: float) -> bool:
         """Takes a report in; False where it says nothing new: not a member's, late, or seen before.
 
-        A report of another incarnation means that the process was restarted: what the old one may have read, it reads
-        no more, and commands that it was sent are void.
+        A report of another incarnation means that the process was restarted: commands to the old one are void.
         """
         member = self._members.get(report.consumer)
-        if member is None or report.incarnation in self._former:
+        if member is None or member.condemned or not self._is_of(member, report):
+            self._hear_of_other(report)
             return False
-        if member.incarnation != report.incarnation:
-            if member.incarnation is not None:
-                self._former.add(member.incarnation)
-            member.incarnation, member.pending = report.incarnation, {}
-        elif report.sequence <= member.report_sequence:
+        if report.sequence <= member.report_sequence:
             return False
         member.report_sequence = report.sequence
         member.heard_at = at
         member.state, member.reason = report.state, report.reason
-        if member.barrier and report.applied >= member.barrier:
-            member.barrier = None
         member.held = frozenset(partition.key for partition in report.partitions)
         member.pending = {
             partition: pending for partition, pending in member.pending.items() if pending.order > report.applied
         }
+        if member.barrier and report.applied >= member.barrier:
+            member.barrier = None
+        if report.state is ConsumerState.LEAVING:  # it obeys nothing any more
+            member.pending, member.barrier = {}, None
+        self._note_what_is_sealed(member, frozenset(partition.key for partition in report.taking_over))
         return True
+
+    def _is_of(self, member: Member, report: ConsumerReport) -> bool:
+        """Whether the report is of the member's process, which it may be from now on."""
+        if member.incarnation == report.incarnation:
+            return True
+        if report.incarnation in self._ended:
+            return False
+        if self.former.knows(report.writer):
+            # It was heard of before this controller began: it is the member's, unless that has shown itself already.
+            found = member.incarnation is None and member.barrier is not None
+            if not (found and self.former.recall(report.writer)):
+                return False
+        if member.incarnation is not None:
+            self._count_off(member)
+        member.incarnation, member.report_sequence = report.incarnation, -1
+        member.held, member.pending, member.named = frozenset(), {}, {}
+        return True
+
+    def _hear_of_other(self, report: ConsumerReport) -> None:
+        """A process that is not counted on. One that was not heard of before may have been given anything."""
+        if report.state is ConsumerState.LEAVING:
+            self.former.settle(report.writer)
+        elif report.incarnation not in self._ended and not self.former.knows(report.writer):
+            self.former.add(report.writer, None)
+
+    def _count_off(self, member: Member) -> None:
+        """The member's process is not counted on any more."""
+        if member.incarnation is not None:
+            self._ended.add(member.incarnation)
+            may_have_read = None if member.barrier is not None else member.known_to_read
+            self.former.add(writer(member.consumer, member.incarnation), may_have_read)
+
+    def _note_what_is_sealed(self, member: Member, taking_over: frozenset[TopicPartition]) -> None:
+        """Who reads a partition has sealed whom the start named."""
+        for partition in sorted(member.named):
+            if partition in member.held - taking_over:
+                self.former.sealed(member.named.pop(partition), partition.topic)
+            elif partition not in member.known_to_read:
+                del member.named[partition]
 
     def sent(self, command: ConsumerCommand, at: float) -> None:
         """The command is on its way: from now on it may be carried out at any moment."""
         member = self._members[command.consumer]
-        for partition in command.partitions:
-            member.pending[partition.key] = Pending(command.action, command.order, at)
+        for partition in (reference.key for reference in command.partitions):
+            if command.action is Action.START:
+                named = frozenset(command.seal)
+                # Of several starts any one may be the one that it reads under: what all of them named is sealed then.
+                # One that it had from somebody else named nobody, for all that is known here.
+                if partition in member.known_to_read:
+                    named &= member.named.get(partition, frozenset())
+                member.named[partition] = named
+            member.pending[partition] = Pending(command.action, command.order, at)
 
     def command(
         self, consumer: ConsumerId, action: Action, partitions: Iterable[TopicPartition], order: Order, plan: int
     ) -> ConsumerCommand:
-        """The command to that consumer's present process, which must have reported."""
+        """The command to that consumer's present process, which must have reported; a start names whom to seal."""
         incarnation = self._members[consumer].incarnation
         if incarnation is None:
             raise ValueError(f"consumer {consumer} has not reported yet: no command can be addressed to it")
+        wanted = sorted(partitions)
         return ConsumerCommand(
             consumer=consumer,
             incarnation=incarnation,
@@ -133,7 +192,8 @@ class Group(Mapping[ConsumerId, Member]):
             plan=plan,
             sequence=order.sequence,
             action=action,
-            partitions=tuple(PartitionRef.of(partition) for partition in sorted(partitions)),
+            partitions=tuple(PartitionRef.of(partition) for partition in wanted),
+            seal=self.former.to_seal(wanted) if action is Action.START else (),
         )
 
     @property

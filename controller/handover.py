@@ -1,8 +1,9 @@
 """Manage: the difference between who reads what and who shall, as the next steps that are safe to take now.
 
-Each partition moves on its own: it is started at its new consumer as soon as that one is ready and nobody else may
-read it any more. The steps follow from the present alone, not from how it came about; so a plan goes on from any point
-at which a consumer or the controller was interrupted.
+Each partition moves on its own: it is started at its new consumer as soon as that one is ready and nobody else who is
+counted on may read it any more. (Whoever is not counted on is sealed by the new one.) The steps follow from the present
+alone, not from how it came about; so a plan goes on from any point at which a consumer or the controller was
+interrupted.
 """
 
 from collections.abc import Mapping

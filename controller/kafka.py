@@ -6,18 +6,19 @@ begins thereby fences the one before: what a deposed controller still sends is r
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
+from controller.commands import Claim
+from controller.history import Beginning, beginning
 from domain import topics
 from domain.messages import (
     ConsumerCommand,
     ConsumerReport,
-    ControlAction,
     ControllerClaim,
     ControlRequest,
     Decision,
@@ -30,9 +31,14 @@ from domain.messages import (
 log = structlog.get_logger()
 
 BEGIN_TIMEOUT_S = 60.0
+SEND_TIMEOUT_S = 5.0
+"""What brokers do not take in so long is tried again later: meanwhile the controller hears what there is to hear."""
 LARGE_RECORDS = {"message.max.bytes": 50_000_000, "compression.type": "lz4"}
 """A decision names every partition, so it can be larger than what clients send unless told otherwise; brokers judge it
 by its compressed size, about a tenth."""
+
+
+Received = ConsumerReport | ControlRequest | ControllerClaim | WriteSpeedReport
 
 
 class DeposedError(Exception):
@@ -44,16 +50,6 @@ class TopicNames:
     write_speed: str = topics.WRITE_SPEED
     metadata: str = topics.METADATA
     decisions: str = topics.DECISIONS
-
-
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """What a controller begins with."""
-
-    epoch: int
-    """Higher than that of every controller before it."""
-    paused: bool
-    """An operator has paused the group, and not resumed it."""
 
 
 class KafkaLink:
@@ -79,6 +75,8 @@ class KafkaLink:
         self._names = names or TopicNames()
         self._incarnation = uuid.uuid4().hex
         self._epoch = 0
+        self._unfinished: Callable[[float], None] | None = None
+        """The end of a transaction that was begun."""
         common = {**(client_config or {}), "bootstrap.servers": bootstrap_servers}
         self._producer = Producer(
             {**LARGE_RECORDS, **common, "transactional.id": f"{group}.controller", "linger.ms": 0}
@@ -102,32 +100,42 @@ class KafkaLink:
         """
         self._producer.init_transactions(BEGIN_TIMEOUT_S)
         history, end = self._history()
-        self._epoch = 1 + max((_epoch_of(message) for message in history), default=0)
-        beginning = Beginning(self._epoch, _is_paused(history))
-        self.claim(paused=beginning.paused)
+        begun = beginning(history)
+        self._epoch = begun.epoch
+        self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled))
         # Reports from before may be of processes that are gone; the newest speeds hold as long as they are fresh. What
         # has come since the history was read counts: an operator's request may be among it.
         reports = Position(self._names.metadata, topics.CONTROLLER_PARTITION, end)
         self._consumer.assign([reports, self._near_end(self._names.write_speed, records=1)])
-        return beginning
+        return begun
 
-    def claim(self, *, paused: bool) -> None:
-        """Says who acts, and whether the group is paused, where the next controller finds it.
+    def claim(self, claim: Claim) -> None:
+        """Says who acts, and what the next controller has to know.
 
         Raises:
             DeposedError: another controller has begun.
             KafkaException: it could not be sent.
         """
-        claim = ControllerClaim(epoch=self._epoch, incarnation=self._incarnation, sent_at=time.time(), paused=paused)
-        self._send([(self._names.metadata, topics.CONTROLLER_PARTITION, claim)])
+        message = ControllerClaim(
+            epoch=self._epoch,
+            incarnation=self._incarnation,
+            sequence=claim.sequence,
+            sent_at=time.time(),
+            paused=claim.paused,
+            unsealed=claim.unsealed,
+            settled=claim.settled,
+        )
+        self._send([(self._names.metadata, topics.CONTROLLER_PARTITION, message)])
 
-    def receive(self, timeout_s: float) -> list[ConsumerReport | ControlRequest | WriteSpeedReport]:
-        """What has come since, waiting for the first of it at most so long. What is no valid message is dropped.
+    def receive(self, timeout_s: float) -> list[Received]:
+        """What has come since, waiting for the first of it at most so long: of claims, this controller's own.
+
+        What is no valid message is dropped.
 
         Raises:
             DeposedError: another controller has begun.
         """
-        received: list[ConsumerReport | ControlRequest | WriteSpeedReport] = []
+        received: list[Received] = []
         for record in self._consumer.consume(500, timeout_s):
             if (error := record.error()) is not None:
                 log.warning("kafka is not well", error=str(error))
@@ -135,7 +143,9 @@ class KafkaLink:
             try:
                 if record.topic() == self._names.write_speed:
                     received.append(WriteSpeedReport.decode(record.value()))
-                elif not isinstance(message := decode_to_controller(record.value()), ControllerClaim):
+                    continue
+                message = decode_to_controller(record.value())
+                if not isinstance(message, ControllerClaim) or message.incarnation == self._incarnation:
                     received.append(message)
             except MessageError as error:
                 where = f"{record.topic()}-{record.partition()} at offset {record.offset()}"
@@ -147,7 +157,7 @@ class KafkaLink:
 
         Raises:
             DeposedError: another controller has begun.
-            KafkaException: they could not be sent; none is visible.
+            KafkaException: they are not known to have been sent; they are all visible later, or none is.
         """
         names = self._names
         self._send(
@@ -166,17 +176,30 @@ class KafkaLink:
         if not records:
             return
         try:
+            self._finish()
             self._producer.begin_transaction()
+            self._unfinished = self._producer.abort_transaction
             for topic, partition, message in records:
                 self._producer.produce(topic, message.encode(), partition=partition)
-            self._producer.commit_transaction()
+            self._unfinished = self._producer.commit_transaction
+            self._finish()
         except KafkaException as error:
             reason: KafkaError = error.args[0]
             if reason.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
                 raise DeposedError("another controller of this group has begun: this one ends") from error
-            if reason.txn_requires_abort():
-                self._producer.abort_transaction()
             raise
+
+    def _finish(self) -> None:
+        """Ends the transaction that was begun, if there is one: the client takes no new one before."""
+        if self._unfinished is None:
+            return
+        try:
+            self._unfinished(SEND_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].txn_requires_abort():
+                self._unfinished = self._producer.abort_transaction
+            raise
+        self._unfinished = None
 
     def _history(self) -> tuple[list[MessageToController], int]:
         """All messages that partition 0 of the metadata topic holds now, in their order, and the offset of its end."""
@@ -207,27 +230,3 @@ def _decoded(record: Message) -> MessageToController | None:
         return decode_to_controller(record.value()) if record.error() is None else None
     except MessageError:
         return None
-
-
-def _epoch_of(message: MessageToController) -> int:
-    match message:
-        case ControllerClaim(epoch=epoch):
-            return epoch
-        case ConsumerReport(applied_epoch=epoch):
-            return epoch
-        case ControlRequest():
-            return 0
-
-
-def _is_paused(history: Iterable[MessageToController]) -> bool:
-    """What operators asked for last, and controllers have said again since."""
-    paused = False
-    for message in history:
-        match message:
-            case ControllerClaim(paused=stated):
-                paused = stated
-            case ControlRequest(action=ControlAction.PAUSE | ControlAction.RESUME as action):
-                paused = action is ControlAction.PAUSE
-            case _:
-                pass
-    return paused

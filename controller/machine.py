@@ -7,10 +7,12 @@ Synchronize --all found consumers obey--> Sentinel --a trigger--> Reassign --a p
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 
-from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Restate, Send, Solve
+from controller.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
 from controller.events import (
+    ClaimHeard,
     ConsumerGone,
     ConsumerReported,
     CreationFailed,
@@ -24,10 +26,12 @@ from controller.events import (
 )
 from controller.group import Group, Member
 from controller.handover import next_steps
+from controller.numbering import avoid
 from controller.plan import decide, fewer_consumers
 from controller.question import Question, Situation, pose
 from controller.restraint import Restraints
 from controller.settings import ControllerSettings
+from controller.sizes import Size, Sizes
 from controller.triggers import REPLAN, Cause, Trigger, interval_over, triggers
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import Action, ConsumerState, ControlAction, Order
@@ -36,8 +40,11 @@ from solver.solution import Solution
 
 LONGEST_BACKOFF_S = 60.0
 SYNCHRONIZE_RESEND_S = 1.0
-PAUSE_RESTATED_S = 600.0
-"""A pause is said again so often: what is not said again is lost with the retention of its topic."""
+CLAIM_EVERY_S = 2.0
+"""A controller says so often who acts and what the next one must know. Silence is told by what it hears of itself."""
+LONGEST_GAP_S = 4 * CLAIM_EVERY_S
+"""Where less of its own claims comes back, it could hear nothing: silence is counted anew, since it takes consumers a
+moment to be heard again."""
 
 
 class State(StrEnum):
@@ -62,15 +69,12 @@ class Controller:
         self._sequence = 0
         self._plan = 0
         self._now = -math.inf
-        self._synchronize_until = -math.inf
+        self._began_at = -math.inf
         self._barriers_sent: dict[str, float] = {}
         """When each process was last sent its barrier."""
-        self._speeds: dict[TopicPartition, float] = {}
-        """The newest known write speed of each partition of interest."""
+        self._sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity)
         self._named_at: dict[TopicPartition, float] = {}
         """When each partition of interest was last among those that the monitor names."""
-        self._fresh: frozenset[TopicPartition] = frozenset()
-        """The partitions that were measured when speeds came last."""
         self._vanished: set[TopicPartition] = set()
         """The partitions that have ceased to be of interest since the assignment was last considered."""
         self._measured_at = -math.inf
@@ -84,7 +88,14 @@ class Controller:
         """What the last decision was about, where it changed nothing: the same need not be considered again at once."""
         self._restraints = Restraints(settings)
         self._replan_asked = False
-        self._paused_stated_at = -math.inf
+        self._claims = 0
+        self._claimed_at = -math.inf
+        self._claims_on_their_way: dict[int, float] = {}
+        """When each was sent."""
+        self._heard_until = -math.inf
+        """Whatever was reported before this moment has been taken in."""
+        self._listens_since = -math.inf
+        """From this moment to that one claims have come back without a gap."""
         self._failures = 0
         """Consumers lost or not created since one became ready."""
         self._failed_at = -math.inf
@@ -94,30 +105,32 @@ class Controller:
         return self._restraints.paused
 
     @property
-    def speeds(self) -> Mapping[TopicPartition, float]:
-        return self._speeds
+    def sizes(self) -> Mapping[TopicPartition, Size]:
+        """The newest known size of each partition of interest."""
+        return self._sizes.present
 
     def handle(self, event: Event) -> list[Command]:
         """Takes an event in and returns what is to be done, in this order."""
         self._now = max(self._now, event.at)
         answers: list[Command] = []
         match event:
-            case Started(consumers=consumers, paused=paused):
-                self._restraints.paused = paused
-                self._paused_stated_at = self._now
-                self._synchronize_until = self._now + self._settings.synchronize_timeout_s
+            case Started(consumers=consumers, beginning=beginning):
+                self._restraints.paused = beginning.paused
+                self.group.former.inherit(beginning.unsealed, beginning.settled)
+                self._claimed_at = self._now
+                self._began_at = self._heard_until = self._listens_since = self._now
                 for consumer in sorted(consumers):
                     self.group.add(consumer, self._now, barrier=self._next_order())
             case SpeedsMeasured(speeds=speeds):
-                # A partition that cannot be measured just now keeps its last known speed: it is never taken for idle.
-                self._speeds.update(speeds.bytes_per_s)
+                self._sizes.measured(self._now, speeds)
                 self._named_at.update(dict.fromkeys(speeds.bytes_per_s.keys() | speeds.unknown, self._now))
                 self._measured_at = speeds.measured_at
-                self._fresh = frozenset(speeds.bytes_per_s)
-                self._restraints.highest.record(self._now, self._speeds)
+                self._restraints.highest.record(self._now, self.sizes)
             case ConsumerReported(report=report):
                 if self.group.receive(report, self._now) and report.state is ConsumerState.READY:
                     self._failures = 0
+            case ClaimHeard(sequence=sequence):
+                self._hear_claim(sequence)
             case ConsumerGone(consumer=consumer):
                 member = self.group.remove(consumer)
                 if member and not member.condemned:
@@ -136,13 +149,13 @@ class Controller:
                 self._replan_asked = True
             case OperatorAsked(action=action):
                 self._restraints.paused = action is ControlAction.PAUSE
-                self._paused_stated_at = -math.inf
+                self._claimed_at = -math.inf
             case Ticked():
                 pass
         return [*answers, *self._proceed()]
 
     def _proceed(self) -> list[Command]:
-        commands = [*self._state_whether_paused(), *self._condemn_the_silent()]
+        commands = [*self._claim(), *self._condemn_the_silent()]
         if self.state is State.SYNCHRONIZE:
             commands += self._synchronize()
         if self.state is State.SYNCHRONIZE and self._synchronized:
@@ -156,12 +169,23 @@ class Controller:
             commands += self._watch()
         return commands
 
-    def _state_whether_paused(self) -> list[Command]:
-        asked = self._paused_stated_at == -math.inf
-        if not asked and not (self.paused and self._now - self._paused_stated_at >= PAUSE_RESTATED_S):
+    def _claim(self) -> list[Command]:
+        if self._now - self._claimed_at < CLAIM_EVERY_S:
             return []
-        self._paused_stated_at = self._now
-        return [Restate(self.paused)]
+        former = self.group.former
+        former.settle_everywhere_sealed({partition.topic for partition in self._named_at})
+        self._claims += 1
+        self._claimed_at = self._claims_on_their_way[self._claims] = self._now
+        return [Claim(self._claims, self.paused, former.unsealed, former.settled)]
+
+    def _hear_claim(self, sequence: int) -> None:
+        sent_at = self._claims_on_their_way.get(sequence)
+        if sent_at is None:
+            return
+        self._claims_on_their_way = {n: at for n, at in self._claims_on_their_way.items() if n > sequence}
+        if sent_at - self._heard_until > LONGEST_GAP_S:
+            self._listens_since = sent_at
+        self._heard_until = sent_at
 
     # Synchronize
 
@@ -181,26 +205,33 @@ class Controller:
 
     @property
     def _synchronized(self) -> bool:
-        return self._synchronize_until > -math.inf and not self._unsynchronized
+        return self._began_at > -math.inf and not self._unsynchronized
 
     def _condemn_the_silent(self) -> list[Command]:
-        """Ends the consumers that are taken for dead: silent, or not ready in time."""
+        """Ends the consumers that are taken for dead: silent, or not ready in time.
+
+        Only silence that this controller has listened to counts: it may have been frozen itself, or cut off.
+        """
         settings, commands = self._settings, list[Command]()
         for consumer in self.group:
             member = self.group[consumer]
             if member.condemned:
                 continue
             if self.state is State.SYNCHRONIZE:
-                dead = member.barrier is not None and self._now > self._synchronize_until
+                dead = member.barrier is not None and self._silence_s(self._began_at) > settings.synchronize_timeout_s
             elif member.state is ConsumerState.STARTING:
-                dead = self._now - member.since > settings.ready_timeout_s
+                dead = self._silence_s(member.since) > settings.ready_timeout_s
             else:
-                dead = self._now - member.heard_at > settings.heartbeat_timeout_s
+                dead = self._silence_s(member.heard_at) > settings.heartbeat_timeout_s
             if dead:
-                member.condemned = True
+                self.group.condemn(consumer)
                 self._lost(consumer)
                 commands.append(DeleteConsumer(consumer))
         return commands
+
+    def _silence_s(self, since: float) -> float:
+        """How long it has been listened since then."""
+        return self._heard_until - max(since, self._listens_since)
 
     def _lost(self, consumer: ConsumerId) -> None:
         """A consumer ended, or could not begin, without being told to."""
@@ -219,7 +250,7 @@ class Controller:
         vanished = {partition for partition, named_at in self._named_at.items() if named_at < oldest}
         for partition in vanished:
             del self._named_at[partition]
-            self._speeds.pop(partition, None)
+            self._sizes.forget(partition)
         self._vanished |= vanished & self._desired.keys()
         if self.state is State.SENTINEL and not vanished.isdisjoint(self._desired):
             self.state = State.MANAGE
@@ -236,11 +267,11 @@ class Controller:
         too_early = self._now < max(self._failed_at + self._backoff_s, self._considered_at + settings.least_interval_s)
         if too_early and not self._replan_asked:
             return []
-        why = triggers(self.group, self._desired, self._speeds, settings.consumer_capacity, self._vanished)
+        why = triggers(self.group, self._desired, self.sizes, settings.consumer_capacity, self._vanished)
         if self._replan_asked:
             return self._reassign((REPLAN, *why))
         if self._now >= self._considered_at + settings.interval_s:
-            why = why or ((interval_over(settings.interval_s),) if self._speeds else ())
+            why = why or ((interval_over(settings.interval_s),) if self.sizes else ())
         elif frozenset[Cause]().union(*(trigger.causes for trigger in why)) <= self._in_vain:
             return []
         return self._reassign(why) if why else []
@@ -259,13 +290,13 @@ class Controller:
         current = self.group.assignment
         situation = Situation(
             triggers=why,
-            speeds=dict(self._speeds),
-            highest=self._restraints.highest.over(self._speeds),
+            sizes=dict(self.sizes),
+            highest=self._restraints.highest.over(self.sizes),
             measured_at=self._measured_at,
             current=current,
             gone={p: c for p, c in self._desired.items() if c not in alive and p not in current},
             named=frozenset(self._named_at),
-            missing=self._named_at.keys() - self._fresh,
+            missing=self._named_at.keys() - self._sizes.fresh,
             paused=self.paused,
             manual=REPLAN in why,
         )
@@ -277,6 +308,9 @@ class Controller:
         situation = question.situation
         if self.group.assignment != situation.current:
             return self._reassign(situation.triggers)
+        taken = {consumer for consumer in self.group if self.group[consumer].condemned}
+        plan = avoid(solution.assignment, taken, frozenset(self._settings.pins.values()))
+        solution = replace(solution, assignment=plan)
         record = decide(
             number=self._plan,
             epoch=self._epoch,
@@ -318,7 +352,7 @@ class Controller:
             for consumer, partitions in consumers.items():
                 commands.append(self._send(consumer, action, partitions))
         for consumer in steps.delete:
-            self.group[consumer].condemned = True
+            self.group.condemn(consumer)
             commands.append(DeleteConsumer(consumer))
         return commands
 

@@ -41,6 +41,7 @@ def decide(
     kept = evaluate(problem, question.kept)
     held_back = _held_back(at, question, solution.assignment, plan, kept, restraints)
     keeping = None if question.not_keepable else _figures(kept)
+    write_speeds = {partition: size.write_speed for partition, size in situation.sizes.items()}
     at_peak = question.grounds is DecisionKind.VOLUNTARY
     why = reasons(problem, solution.assignment, situation.gone, at_peak=at_peak)
     return Decision(
@@ -56,6 +57,7 @@ def decide(
         window_s=restraints.settings.scale_down_window_s if at_peak else None,
         capacity=problem.capacity,
         packing_capacity=restraints.settings.packing,
+        recovery_time_s=restraints.settings.recovery_time_s or None,
         migration_weight=problem.migration_weight,
         engine=solution.engine,
         status=solution.status,
@@ -67,12 +69,13 @@ def decide(
         not_keepable=question.not_keepable[:SENTENCES],
         lost=tuple(sorted(set(situation.gone.values()))),
         shortfall=_shortfall(plan, solution),
-        saturated=saturated(situation.speeds, situation.named, problem.capacity, restraints.settings.packing),
+        saturated=saturated(write_speeds, situation.named, problem.capacity, restraints.settings.packing),
         assignment=tuple(
             PlannedPartition(
                 topic=partition.topic,
                 partition=partition.partition,
                 speed=problem.speeds[partition],
+                backlog=question.sizes[partition].backlog,
                 consumer=consumer,
                 previous=problem.current.get(partition),
                 reason=why.get(partition),
@@ -96,11 +99,15 @@ def _held_back(
     restraints: Restraints,
 ) -> tuple[HeldBack, ...]:
     """Everything against the plan; nothing where it is to be carried out."""
-    most = restraints.settings.max_consumers
+    settings = restraints.settings
     # Those that are there already may be from a time when there could be more.
-    highest = max(assignment.consumers - question.situation.current.consumers, default=0)
-    if highest > most:
-        return (HeldBack(by=Restraint.RULES, why=_beyond(highest, most)),)
+    new = assignment.consumers - question.situation.current.consumers
+    if new and len(assignment.consumers) > settings.max_consumers:
+        why = f"the plan needs {len(assignment.consumers)} consumers, and max_consumers is {settings.max_consumers}"
+        return (HeldBack(by=Restraint.RULES, why=f"{why}: raise it"),)
+    if max(new, default=0) > settings.highest_consumer:
+        why = f"the plan needs a consumer {max(new)}, and there is none above {settings.highest_consumer}"
+        return (HeldBack(by=Restraint.RULES, why=f"{why}: the lower numbers are of consumers that hang"),)
     if question.not_keepable:
         return _against_a_forced_plan(question, plan, kept, restraints)
     against = _against_an_unforced_plan(plan, kept, changes_nothing=assignment == question.kept)
@@ -168,10 +175,6 @@ def _in_favour(plan: PlanFigures, keeping: PlanFigures | None) -> str:
     if keeping is None:
         return f"{_words(plan)}; the present assignment cannot stay as it is"
     return f"{_words(plan)}, better than keeping {_words(keeping)}"
-
-
-def _beyond(highest: int, most: int) -> str:
-    return f"the plan needs a new consumer {highest}, and max_consumers is {most}: raise it"
 
 
 def _words(plan: PlanFigures) -> str:

@@ -1,8 +1,8 @@
 """What the solver is asked, and on what grounds.
 
-Where the assignment cannot stay as it is, the plan is forced: it is made for the present speeds, so that the group
+Where the assignment cannot stay as it is, the plan is forced: it is made for the present sizes, so that the group
 grows at once, and it never has fewer consumers than there are. Where it can stay, only a plan with fewer consumers can
-be cheaper (nothing else makes up for a migration), so it is made for the highest speeds of the scale-down window, which
+be cheaper (nothing else makes up for a migration), so it is made for the highest sizes of the scale-down window, which
 must fit. A paused controller only gives partitions that nobody reads to somebody: all others are immovable.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from controller.settings import ControllerSettings
+from controller.sizes import Size
 from controller.triggers import Trigger
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import DecisionKind
@@ -23,9 +24,9 @@ class Situation:
     """What is known when the assignment is considered."""
 
     triggers: tuple[Trigger, ...]
-    speeds: Mapping[TopicPartition, float]
-    """The newest known ones, in bytes/s."""
-    highest: Mapping[TopicPartition, float]
+    sizes: Mapping[TopicPartition, Size]
+    """The newest known ones."""
+    highest: Mapping[TopicPartition, Size]
     """Of the same partitions, over the scale-down window."""
     measured_at: float
     current: Assignment
@@ -35,7 +36,7 @@ class Situation:
     named: Set[TopicPartition]
     """All partitions of interest, those without any known speed included."""
     missing: Set[TopicPartition]
-    """Those of them that were not measured when speeds came last."""
+    """Those of them of which not all that counts was measured when speeds came last."""
     paused: bool = False
     manual: bool = False
     """An operator asked for a plan."""
@@ -48,6 +49,8 @@ class Question:
     situation: Situation
     grounds: DecisionKind
     problem: Problem
+    sizes: Mapping[TopicPartition, Size]
+    """What the problem takes for the partitions' speeds, and what of that is backlog."""
     not_keepable: tuple[str, ...]
     """The rules that changing nothing would break, a sentence each; empty where it breaks none."""
 
@@ -60,25 +63,26 @@ class Question:
 
 def pose(situation: Situation, settings: ControllerSettings) -> Question:
     """The question that the situation asks."""
-    present = _problem(situation, settings, situation.speeds)
-    kept = Assignment({p: c for p, c in situation.current.items() if p in situation.speeds})
+    sizes = situation.sizes
+    present = _problem(situation, settings, sizes)
+    kept = Assignment({p: c for p, c in situation.current.items() if p in sizes})
     broken = evaluate(present, kept).violations
     if situation.manual:
-        return Question(situation, DecisionKind.MANUAL, present, broken)
+        return Question(situation, DecisionKind.MANUAL, present, sizes, broken)
     if not broken:
         problem = _problem(situation, settings, situation.highest)
-        return Question(situation, DecisionKind.VOLUNTARY, problem, broken)
+        return Question(situation, DecisionKind.VOLUNTARY, problem, situation.highest, broken)
     if situation.paused:
-        problem = _problem(situation, settings, situation.speeds, immovable=frozenset(kept))
+        problem = _problem(situation, settings, sizes, immovable=frozenset(kept))
     else:
-        problem = _problem(situation, settings, situation.speeds, at_least=len(kept.consumers))
-    return Question(situation, DecisionKind.FORCED, problem, broken)
+        problem = _problem(situation, settings, sizes, at_least=len(kept.consumers))
+    return Question(situation, DecisionKind.FORCED, problem, sizes, broken)
 
 
 def _problem(
     situation: Situation,
     settings: ControllerSettings,
-    speeds: Mapping[TopicPartition, float],
+    sizes: Mapping[TopicPartition, Size],
     *,
     at_least: int = 0,
     immovable: frozenset[TopicPartition] = frozenset(),
@@ -87,14 +91,14 @@ def _problem(
         partition: consumer for partition, consumer in settings.pins.items() if partition not in immovable
     }
     return Problem(
-        speeds=dict(speeds),
+        speeds={partition: size.total for partition, size in sizes.items()},
         capacity=settings.consumer_capacity,
         packing_capacity=settings.packing,
         current=situation.current,
         migration_weight=settings.weight,
         min_consumers=min(settings.max_consumers, max(settings.min_consumers, at_least)),
         # A limit that cannot be reached is none: the solver knows shorter ways to a plan without it.
-        max_consumers=settings.max_consumers if settings.max_consumers < len(speeds) else None,
+        max_consumers=settings.max_consumers if settings.max_consumers < len(sizes) else None,
         pinned=pinned,
         immovable=immovable,
         time_limit_s=settings.time_limit_s,

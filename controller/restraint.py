@@ -7,7 +7,7 @@ Why the rules are as they are: `docs/decisions/0005-restraint.md`.
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
-from controller.highest_speeds import HighestSpeeds
+from controller.highest_sizes import HighestSizes
 from controller.migration_budget import MigrationBudget
 from controller.quiet_periods import quiet_until
 from controller.settings import ControllerSettings
@@ -21,13 +21,13 @@ class Restraints:
 
     settings: ControllerSettings
     paused: bool = False
-    highest: HighestSpeeds = field(init=False)
+    highest: HighestSizes = field(init=False)
     _budget: MigrationBudget = field(init=False)
     _shrunk_at: float | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         settings = self.settings
-        self.highest = HighestSpeeds(settings.scale_down_window_s, settings.speeds_timeout_s)
+        self.highest = HighestSizes(settings.scale_down_window_s, settings.speeds_timeout_s)
         self._budget = MigrationBudget(settings.budget, settings.migration_window_s)
 
     def carried_out(self, at: float, rscore: float, *, fewer_consumers: bool) -> None:
@@ -52,17 +52,17 @@ class Restraints:
             *self._over_budget(at, rscore),
         )
 
-    @staticmethod
-    def on_missing_data(missing: Set[TopicPartition]) -> tuple[HeldBack, ...]:
+    def on_missing_data(self, missing: Set[TopicPartition]) -> tuple[HeldBack, ...]:
         """What holds back any plan with fewer consumers, also one that an operator asked for."""
         if not missing:
             return ()
         first = min(missing)
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        what = "the speed or the lag" if self.settings.recovery_time_s > 0 else "the speed"
         return (
             HeldBack(
                 by=Restraint.MISSING_DATA,
-                why=f"the speed of {first}{more} is not known just now: no consumer is given up on missing data",
+                why=f"{what} of {first}{more} is not known just now: no consumer is given up on missing data",
             ),
         )
 

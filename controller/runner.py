@@ -9,8 +9,9 @@ from typing import Protocol
 import structlog
 from confluent_kafka import KafkaException
 
-from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Restate, Send, Solve
+from controller.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
 from controller.events import (
+    ClaimHeard,
     ConsumerGone,
     ConsumerReported,
     CreationFailed,
@@ -23,10 +24,19 @@ from controller.events import (
     Ticked,
 )
 from controller.fleet import ConsumerFleet, FleetError
+from controller.history import Beginning
+from controller.kafka import Received
 from controller.machine import Controller, State
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerCommand, ConsumerReport, ControlRequest, Decision, WriteSpeedReport
+from domain.messages import (
+    ConsumerCommand,
+    ConsumerReport,
+    ControllerClaim,
+    ControlRequest,
+    Decision,
+    WriteSpeedReport,
+)
 from solver.problem import Problem
 from solver.solution import Solution
 
@@ -35,26 +45,16 @@ log = structlog.get_logger()
 RECEIVE_TIMEOUT_S = 0.1
 
 
-class Beginning(Protocol):
-    """What a controller begins with."""
-
-    @property
-    def epoch(self) -> int: ...
-
-    @property
-    def paused(self) -> bool: ...
-
-
 class Link(Protocol):
     """How the controller hears and speaks; see `controller.kafka.KafkaLink`."""
 
     def begin(self) -> Beginning: ...
 
-    def receive(self, timeout_s: float) -> list[ConsumerReport | ControlRequest | WriteSpeedReport]: ...
+    def receive(self, timeout_s: float) -> list[Received]: ...
 
     def send(self, messages: list[ConsumerCommand | Decision]) -> None: ...
 
-    def claim(self, *, paused: bool) -> None: ...
+    def claim(self, claim: Claim) -> None: ...
 
 
 class Audience:
@@ -66,7 +66,7 @@ class Audience:
     def leads(self, epoch: int) -> None:
         """The controller begins to act."""
 
-    def heard(self, message: ConsumerReport | ControlRequest | WriteSpeedReport) -> None:
+    def heard(self, message: Received) -> None:
         """A message has come in."""
 
     def decided(self, decision: Decision) -> None:
@@ -99,7 +99,7 @@ def run(
 
     Raises:
         DeposedError: another controller of the group has begun.
-        KafkaException: the cluster did not answer at the beginning.
+        KafkaException: the cluster did not answer at the beginning, or the client can do nothing more.
     """
     _Runner(settings, link, fleet, solve, clock or SteadyClock(), audience or Audience()).run(stop)
 
@@ -126,16 +126,20 @@ class _Runner:
         self._unsent: list[ConsumerCommand | Decision] = []
         self._noticed: list[Event] = []
         """What came of commands at once."""
+        self._paused = False
 
     def run(self, stop: threading.Event) -> None:
         beginning = self._link.begin()
+        self._paused = beginning.paused
         machine = Controller(self._settings, beginning.epoch)
-        log.info("the controller begins", epoch=beginning.epoch, paused=beginning.paused)
+        log.info(
+            "the controller begins", epoch=beginning.epoch, paused=beginning.paused, heard_of=len(beginning.unsealed)
+        )
         self._audience.leads(beginning.epoch)
         state = machine.state
         with ThreadPoolExecutor(1, thread_name_prefix="solver") as pool:
             self._known = self._fleet.consumers()
-            events: list[Event] = [Started(self._clock(), self._known, beginning.paused)]
+            events: list[Event] = [Started(self._clock(), self._known, beginning)]
             while not stop.is_set():
                 for event in events:
                     self._perform(machine.handle(event), pool)
@@ -183,14 +187,15 @@ class _Runner:
                         action=message.action.value,
                         partitions=[str(partition.key) for partition in message.partitions],
                         plan=message.plan,
+                        seal=message.seal,
                     )
                     self._unsent.append(message)
                 case Publish(decision=decision):
                     _log_decision(decision)
                     self._audience.decided(decision)
                     self._unsent.append(decision)
-                case Restate(paused=paused):
-                    self._restate(paused)
+                case Claim():
+                    self._claim(command)
                 case Solve(plan=plan, problem=problem, engine=engine):
                     self._answer = (plan, pool.submit(self._solve, problem, engine))
 
@@ -204,27 +209,37 @@ class _Runner:
         else:
             self._known |= {consumer}
 
-    def _restate(self, paused: bool) -> None:
-        log.info("the controller is paused" if paused else "the controller goes on")
+    def _claim(self, claim: Claim) -> None:
+        if claim.paused is not self._paused:
+            self._paused = claim.paused
+            log.info("the controller is paused" if claim.paused else "the controller goes on")
         try:
-            self._link.claim(paused=paused)
+            self._link.claim(claim)
         except KafkaException as error:
-            # The request itself is on the topic, and this comes again long before it is lost.
-            log.warning("whether the controller is paused could not be said again", reason=str(error))
+            _raise_fatal(error)
+            log.warning("nothing can be claimed just now", reason=str(error))
 
     def _send(self) -> bool:
         """Sends what is due; False where it could not be, and is tried again: commands may arrive twice."""
         try:
             self._link.send(self._unsent)
         except KafkaException as error:
+            _raise_fatal(error)
             log.warning("nothing can be sent just now", reason=str(error), waiting=len(self._unsent))
             return False
         self._unsent.clear()
         return True
 
 
-def _event(at: float, message: ConsumerReport | ControlRequest | WriteSpeedReport) -> Event:
+def _raise_fatal(error: KafkaException) -> None:
+    if error.args[0].fatal():
+        raise error
+
+
+def _event(at: float, message: Received) -> Event:
     match message:
+        case ControllerClaim(sequence=sequence):
+            return ClaimHeard(at, sequence)
         case ConsumerReport():
             return ConsumerReported(at, message)
         case ControlRequest(action=action):

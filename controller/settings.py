@@ -18,6 +18,8 @@ BytesPerS = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 AUTHORS_HEADROOM = 0.75
 """The share of a consumer's capacity that the paper's authors filled when they packed."""
+SPARE_NUMBERS = 8
+"""So many consumers may hang, and keep their numbers, until there are none left for others."""
 DEFAULT_WEIGHT = 0.5
 DEFAULT_HANDOVER_S = 5.0
 """What a change of a consumer's partitions took the paper's authors."""
@@ -45,6 +47,9 @@ class ControllerSettings(BaseModel):
     """`auto`, an exact engine, or a heuristic: see `kcga solve --help`. Heuristics know no rule but the capacity."""
     time_limit_s: Seconds = 1.0
     """Of one call of the solver."""
+    recovery_time_s: Annotated[float, Field(ge=0, le=604_800, allow_inf_nan=False)] = 300.0
+    """Within what time a backlog is to be drained: a partition counts as its write speed and its backlog over this. 0
+    leaves backlogs out, as in the paper. See `docs/decisions/0008-backlog.md`."""
     interval_s: Seconds = 60.0
     """How often the assignment is considered anew while nothing forces it."""
     least_interval_s: Seconds = 5.0
@@ -58,13 +63,14 @@ class ControllerSettings(BaseModel):
     quiet_periods: tuple[QuietPeriod, ...] = ()
     """Times at which nothing is changed that can stay as it is."""
     max_consumers: Annotated[int, Field(ge=1, le=10_000)] = 100
-    """`consumer.metadata` has one partition more than this."""
+    """`consumer.metadata` has one partition for each, and a few more."""
     min_consumers: Annotated[int, Field(ge=1, le=10_000)] = 1
     """As far as there are partitions for them."""
     pinned: Mapping[str, Annotated[int, Field(ge=1)]] = {}
     """Partitions that one consumer reads and no other: `orders-3 = 1`."""
-    heartbeat_timeout_s: Seconds = 15.0
-    """A consumer that is silent for longer is taken for dead: it is ended, and its partitions go to others."""
+    heartbeat_timeout_s: Seconds = 20.0
+    """A consumer that is silent for longer is taken for dead: it is ended, and its partitions go to others. Longer than
+    the consumers' `lease_s`, so that one that lives has ended by itself before."""
     ready_timeout_s: Seconds = 90.0
     """A new consumer that is not ready by then is given up."""
     acknowledge_timeout_s: Seconds = 10.0
@@ -148,6 +154,11 @@ class ControllerSettings(BaseModel):
     def packing(self) -> float:
         """What a plan gives a consumer at most, in bytes/s."""
         return AUTHORS_HEADROOM * self.consumer_capacity if self.packing_capacity is None else self.packing_capacity
+
+    @property
+    def highest_consumer(self) -> int:
+        """The highest number that a consumer may have."""
+        return self.max_consumers + SPARE_NUMBERS
 
     @property
     def weight(self) -> float:

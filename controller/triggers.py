@@ -1,9 +1,11 @@
 """Sentinel: what makes the controller consider the assignment anew."""
 
+import math
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from controller.group import Group
+from controller.sizes import Size
 from domain.assignment import Assignment, ConsumerId
 from domain.partitions import TopicPartition
 
@@ -34,7 +36,7 @@ def interval_over(interval_s: float) -> Trigger:
 def triggers(
     group: Group,
     desired: Assignment,
-    speeds: Mapping[TopicPartition, float],
+    sizes: Mapping[TopicPartition, Size],
     consumer_capacity: float,
     vanished: Set[TopicPartition] = frozenset(),
 ) -> tuple[Trigger, ...]:
@@ -43,23 +45,28 @@ def triggers(
     Args:
         group: the consumers and what they read.
         desired: what the last plan wanted.
-        speeds: the newest known write speed of each partition, in bytes/s.
+        sizes: the newest known size of each partition.
         consumer_capacity: in bytes/s.
         vanished: partitions that were read and are not of interest any more.
     """
     return (
-        *_overloaded(group.assignment, speeds, consumer_capacity),
-        *_named("unread", "partition without a consumer", speeds.keys() - group.assignment.keys()),
+        *_overloaded(group.assignment, sizes, consumer_capacity),
+        *_named("unread", "partition without a consumer", sizes.keys() - group.assignment.keys()),
         *_named("vanished", "partition is gone", vanished),
         *_named("lost", "consumer is gone", desired.consumers - group.keys()),
     )
 
 
-def _overloaded(assignment: Assignment, speeds: Mapping[TopicPartition, float], capacity: float) -> Iterable[Trigger]:
+def _overloaded(assignment: Assignment, sizes: Mapping[TopicPartition, Size], capacity: float) -> Iterable[Trigger]:
     """A consumer that has a single partition is left alone: nothing else can be taken from it."""
-    for consumer, load in assignment.loads(speeds).items():
-        if load > capacity and sum(1 for p in assignment.by_consumer[consumer] if speeds.get(p, 0.0) > 0) > 1:
-            sentence = f"consumer {consumer} has {load:,.0f} bytes/s to read, above its capacity of {capacity:,.0f}"
+    totals = {partition: size.total for partition, size in sizes.items()}
+    for consumer, load in assignment.loads(totals).items():
+        if load > capacity and sum(1 for p in assignment.by_consumer[consumer] if totals.get(p, 0.0) > 0) > 1:
+            backlog = math.fsum(sizes[p].backlog for p in assignment.by_consumer[consumer] if p in sizes)
+            of_it = f", {backlog:,.0f} of them to catch up" if backlog >= 1 else ""
+            sentence = (
+                f"consumer {consumer} has {load:,.0f} bytes/s to read{of_it}, above its capacity of {capacity:,.0f}"
+            )
             yield Trigger(sentence, frozenset({("overloaded", consumer)}))
 
 

@@ -1,8 +1,9 @@
-"""How fast producers write to each partition, and when that was measured."""
+"""How fast producers write to each partition, how and when that was measured, and what the group has yet to read."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from domain.partitions import TopicPartition
 
@@ -16,6 +17,36 @@ def require_speed(speed: float, of: object = "a write speed") -> float:
     if not (math.isfinite(speed) and speed >= 0):
         raise ValueError(f"the write speed of {of} is {speed}: it must be a number of bytes/s, 0 or more")
     return speed
+
+
+class Method(StrEnum):
+    """How a speed was measured."""
+
+    STORED_BYTES = "stored_bytes"
+    """By what the log takes on the brokers' disks."""
+    END_OFFSETS = "end_offsets"
+    """By the number of records, times the size that they had lately: where stored bytes mislead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a speed comes from."""
+
+    method: Method
+    age_s: float
+    """How old the newest measurement in it was when the speed was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """What is written to a partition, and not committed by the group yet."""
+
+    records: int
+    """Offsets, strictly: those of compacted records and of transactions' markers count, too."""
+    bytes: float
+    """On the brokers' disks, as the write speeds are."""
+    seconds: float | None
+    """For how long the partition would have to be written at its present speed; None where that is 0 or unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +63,10 @@ class WriteSpeeds:
     """Seconds since the epoch."""
     bytes_per_s: Mapping[TopicPartition, float]
     unknown: frozenset[TopicPartition] = field(default=frozenset())
+    origins: Mapping[TopicPartition, Origin] = field(default_factory=dict)
+    """Of the speeds, as far as it was told."""
+    lags: Mapping[TopicPartition, Lag] = field(default_factory=dict)
+    """Of partitions of interest; one that is left out is unknown, and not 0."""
 
     def __post_init__(self) -> None:
         for partition, speed in self.bytes_per_s.items():

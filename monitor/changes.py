@@ -23,6 +23,8 @@ class Standing:
     """The brokers that lead partitions of interest."""
     cluster_away: str | None = None
     publishing_fails: str | None = None
+    commits_unknown: str | None = None
+    """Why the group's commits are not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,12 @@ def changes(before: Standing, after: Standing) -> tuple[Change, ...]:
             "write speeds are published again",
             before.publishing_fails,
             after.publishing_fails,
+        ),
+        *_fault(
+            "the group's commits are not told, its lag is not known",
+            "the group's commits are told again",
+            before.commits_unknown,
+            after.commits_unknown,
         ),
         *(
             Change("no such topic, or no right to describe it", is_trouble=True, details={"topic": topic})

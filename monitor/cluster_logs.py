@@ -1,6 +1,6 @@
 """What brokers say of their topics and logs. Every call blocks until the answer or the time-out, from any thread.
 
-Measurements come by kafka-python, since librdkafka has no DescribeLogDirs; configurations by librdkafka.
+Measurements come by kafka-python, since librdkafka has no DescribeLogDirs; configurations and commits by librdkafka.
 """
 
 import logging
@@ -18,6 +18,7 @@ from kafka.errors import NoError, for_code
 
 from domain.partitions import TopicPartition
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
+from monitor.group_commits import committed_offsets
 from monitor.growth import OffsetRange
 from monitor.interest import Topic
 
@@ -143,6 +144,19 @@ class ClusterLogs:
         starts = self._offsets(partitions, OffsetSpec.EARLIEST)
         ends = self._offsets(partitions, OffsetSpec.LATEST)
         return {partition: OffsetRange(starts[partition], ends[partition]) for partition in starts}
+
+    def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """The offset that a consumer group goes on at in each partition; None where it has committed nothing.
+
+        Partitions that the group's coordinator does not tell of are left out.
+
+        Raises:
+            BrokerAwayError: the coordinator did not answer, or refused to.
+        """
+        try:
+            return committed_offsets(self._librdkafka, group, partitions, self._request_timeout_s)
+        except KafkaException as error:
+            raise BrokerAwayError(in_one_line(error.args[0].str())) from error
 
     def compacted(self, topics: Collection[str]) -> dict[str, bool]:
         """Whether the cleanup policy of each topic includes compaction; those that did not tell are left out."""

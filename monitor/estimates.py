@@ -1,8 +1,10 @@
-"""Decides the write speeds of all partitions of interest: a window for each, from its appearance to its end."""
+"""Decides speeds and lags of all partitions of interest: a window for each, from its appearance to its end."""
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Mapping
 
 from domain.partitions import TopicPartition
+from domain.speeds import Lag
 from monitor.growth import LogMeasurement
 from monitor.window import SpeedWindow, WriteSpeed
 
@@ -14,13 +16,15 @@ class SpeedEstimates:
         """
         Args:
             window_s: length of the windows.
-            hold_s: how long a partition that is not measured keeps its last good speed.
+            hold_s: how long a partition that is not measured keeps its last good speed, and what was committed counts.
             interval_s: from one measurement to the next, as planned.
         """
         self._window_s = window_s
         self._hold_s = hold_s
         self._least_span_s = interval_s / 2
         self._windows: dict[TopicPartition, SpeedWindow] = {}
+        self._committed: Mapping[TopicPartition, int | None] = {}
+        self._committed_at = -math.inf
 
     def follow(self, partitions: Collection[TopicPartition]) -> None:
         """These are of interest from now on, and no others: what was known of others is forgotten."""
@@ -34,6 +38,21 @@ class SpeedEstimates:
         for partition, measurement in measurements:
             if partition in self._windows:
                 self._windows[partition].add(measurement)
+
+    def commit(self, committed: Mapping[TopicPartition, int | None], at: float) -> None:
+        """The group goes on at these offsets; None where it has committed nothing, left out where that is not known."""
+        self._committed = committed
+        self._committed_at = at
+
+    def lags(self, at: float) -> dict[TopicPartition, Lag]:
+        """How far the group is behind at the moment `at`, in ascending order; unknown lags are left out."""
+        if at - self._committed_at > self._hold_s:
+            return {}
+        return {
+            partition: behind
+            for partition, window in self._windows.items()
+            if partition in self._committed and (behind := window.lag(self._committed[partition], at)) is not None
+        }
 
     def speeds(self, at: float) -> dict[TopicPartition, WriteSpeed | None]:
         """The speed of each partition of interest at the moment `at`, in ascending order; None where unknown."""

@@ -10,7 +10,8 @@ deletion changes, and each is taken to be as large as recent ones were on disk.
 
 import math
 from dataclasses import dataclass
-from enum import StrEnum
+
+from domain.speeds import Method
 
 RECORD_SIZE_MEMORY_S = 300.0
 """After this time an observation weighs 1/e of a new one in the smoothed size of a record. Sizes of records change
@@ -39,13 +40,6 @@ class LogMeasurement:
     offsets: OffsetRange | None = None
     """None where the broker told the size alone."""
     compacted: bool = False
-
-
-class Method(StrEnum):
-    """How a speed was measured."""
-
-    STORED_BYTES = "stored_bytes"
-    END_OFFSETS = "end_offsets"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,10 @@ class ReportPublisher:
         config = {
             **client_config,
             "bootstrap.servers": bootstrap_servers,
+            # A report names every partition, so it can be larger than what clients send unless told otherwise; brokers
+            # judge it by its compressed size, about a tenth.
+            "message.max.bytes": 50_000_000,
+            "compression.type": "lz4",
             "message.timeout.ms": round(_STALE_AFTER_S * 1000),
             "linger.ms": 0,
             "acks": 1,  # with all, a dead follower of the topic would hold the reports back, and double them

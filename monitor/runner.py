@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import structlog
 
 from domain.messages import WriteSpeedReport
-from domain.speeds import WriteSpeeds
+from domain.speeds import Origin, WriteSpeeds
 from domain.topics import WRITE_SPEED
 from monitor.changes import Standing, changes
 from monitor.cluster_logs import ClusterLogs
@@ -37,6 +37,7 @@ class Monitor:
         client_config: Mapping[str, str],
         write_speed_topic: str = WRITE_SPEED,
         own_topics: Collection[str] = OWN_TOPICS,
+        group: str | None = None,
     ) -> None:
         """
         Args:
@@ -45,6 +46,7 @@ class Monitor:
             client_config: how to connect, in librdkafka's property names.
             write_speed_topic: where the reports go; it must exist.
             own_topics: what kcga's components talk through: matched by no expression.
+            group: the consumer group whose lag is measured; None to leave all lags unknown.
 
         Raises:
             ConnectionSettingsError: `bootstrap_servers` or `client_config` is not understood.
@@ -55,6 +57,7 @@ class Monitor:
         self._client_config = client_config
         self._topic = write_speed_topic
         self._own_topics = frozenset(own_topics) | {write_speed_topic}
+        self._group = group
 
     def run(
         self, stop: threading.Event, observe: Callable[[WriteSpeedReport | None, Standing], None] = lambda *_: None
@@ -73,7 +76,7 @@ class Monitor:
         standing = Standing()
         with ExitStack() as resources:
             cluster = ClusterLogs(self._bootstrap_servers, self._client_config, settings.request_timeout_s)
-            surveyor = Surveyor(cluster, settings, self._own_topics)
+            surveyor = Surveyor(cluster, settings, self._own_topics, self._group)
             resources.callback(surveyor.close)
             resources.callback(cluster.close)  # called first: it ends what the surveyor's threads wait for
             publisher = ReportPublisher(self._topic, self._bootstrap_servers, self._client_config)
@@ -100,12 +103,18 @@ def _report(survey: Survey, estimates: SpeedEstimates) -> WriteSpeedReport | Non
         return None
     estimates.follow(survey.interest.leaders)
     estimates.add(survey.measurements)
-    speeds = estimates.speeds(time.monotonic())
+    now = time.monotonic()
+    if survey.committed is not None:
+        estimates.commit(survey.committed, now)
+    speeds = estimates.speeds(now)
+    known = {partition: speed for partition, speed in speeds.items() if speed is not None}
     return WriteSpeedReport.of(
         WriteSpeeds(
             measured_at=time.time(),
-            bytes_per_s={partition: speed.bytes_per_s for partition, speed in speeds.items() if speed is not None},
-            unknown=frozenset(partition for partition, speed in speeds.items() if speed is None),
+            bytes_per_s={partition: speed.bytes_per_s for partition, speed in known.items()},
+            unknown=frozenset(speeds.keys() - known.keys()),
+            origins={partition: Origin(speed.method, now - speed.measured_at) for partition, speed in known.items()},
+            lags=estimates.lags(now),
         )
     )
 
@@ -121,6 +130,7 @@ def _standing(survey: Survey, report: WriteSpeedReport | None, publishing_fails:
         leaders=frozenset(leader for leader in leaders.values() if leader is not None),
         cluster_away=survey.cluster_away,
         publishing_fails=publishing_fails,
+        commits_unknown=survey.commits_unknown,
     )
 
 

@@ -29,6 +29,8 @@ class MeasuredLogs(DescribedTopics, Protocol):
 
     def offsets(self, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, OffsetRange]: ...
 
+    def committed(self, group: str, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int | None]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Survey:
@@ -42,6 +44,11 @@ class Survey:
     """The brokers whose last answer was none, and why."""
     cluster_away: str | None = None
     """Why the topics could not be described the last time; None where they could."""
+    committed: Mapping[TopicPartition, int | None] | None = None
+    """Where the group goes on in each partition, None where it has committed nothing; as a whole None where the
+    coordinator of the group has not answered in this round."""
+    commits_unknown: str | None = None
+    """Why its last answer was none; None where it was one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class Surveyor:
         cluster: MeasuredLogs,
         settings: MonitorSettings,
         own_topics: frozenset[str] = OWN_TOPICS,
+        group: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """
@@ -83,9 +91,11 @@ class Surveyor:
             cluster: whom to ask, from several threads.
             settings: which topics, and how often.
             own_topics: topics that no expression matches.
+            group: the consumer group whose commits are asked for; None for none.
             clock: seconds; never goes back.
         """
         self._cluster = cluster
+        self._group = group
         self._discovery = Discovery(cluster, settings.topics, settings.discovery_interval_s, own_topics, clock)
         self._clock = clock
         self._patience_s = settings.interval_s / 2
@@ -100,20 +110,52 @@ class Surveyor:
         """Came in before the description that is under way was asked for: it confirms them."""
         self._away: dict[int, str] = {}
         self._cluster_away: str | None = None
+        self._commits: Future[Mapping[TopicPartition, int | None]] | None = None
+        """What the group's coordinator was asked, and its answer to come."""
+        self._commits_unknown: str | None = None
 
     def survey(self) -> Survey:
         """One round; waits for an interval at most, half of it for the sizes and half for the topics."""
+        committed = None
         if self._interest is not None:
             led = _by_leader(self._interest)
+            self._ask_coordinator(self._interest)
             self._ask_brokers(led, self._interest.topics)
             self._collect_answers()
+            committed = self._collect_commits()
             self._away = {broker: reason for broker, reason in self._away.items() if broker in led}
         measurements = self._describe()
-        return Survey(self._interest, measurements, dict(self._away), self._cluster_away)
+        return Survey(
+            self._interest,
+            measurements,
+            away=dict(self._away),
+            cluster_away=self._cluster_away,
+            committed=committed,
+            commits_unknown=self._commits_unknown,
+        )
 
     def close(self) -> None:
         """Waits for the questions under way; close the cluster's connections first, and they end soon."""
         self._threads.shutdown(cancel_futures=True)
+
+    def _ask_coordinator(self, interest: Interest) -> None:
+        """Asks how far the group has committed, unless the answer is still to come."""
+        if self._group is not None and self._commits is None:
+            partitions = frozenset(interest.leaders)
+            self._commits = self._threads.submit(self._cluster.committed, self._group, partitions)
+
+    def _collect_commits(self) -> Mapping[TopicPartition, int | None] | None:
+        """The coordinator's answer, where it has come in."""
+        if self._commits is None or not self._commits.done():
+            return None
+        answer, self._commits = self._commits, None
+        try:
+            committed = answer.result()
+        except BrokerAwayError as error:
+            self._commits_unknown = str(error)
+            return None
+        self._commits_unknown = None
+        return committed
 
     def _ask_brokers(self, led: Mapping[int, frozenset[TopicPartition]], topics: Mapping[str, Topic]) -> None:
         """Asks those that have answered what they were asked before."""
@@ -131,8 +173,11 @@ class Surveyor:
         return _Sizes((asked_at + self._clock()) / 2, stored_bytes)
 
     def _collect_answers(self) -> None:
-        """Takes the sizes that have come in, with the offsets where those have come in too."""
-        awaited: list[Future[Any]] = []
+        """Takes the sizes that have come in, with the offsets where those have come in too.
+
+        It waits a moment for all of them, and for the commits.
+        """
+        awaited: list[Future[Any]] = [] if self._commits is None else [self._commits]
         for question in self._questions.values():
             awaited += [question.sizes] if question.offsets is None else [question.sizes, question.offsets]
         wait(awaited, timeout=self._patience_s)

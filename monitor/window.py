@@ -1,4 +1,4 @@
-"""Decides the write speed of one partition: the queue of its measurements of the last while (section Monitor).
+"""Decides the write speed of one partition, and the group's lag: the queue of its measurements (section Monitor).
 
 Invariant: a speed comes from two measurements of one log, at most one window and at least half an interval apart.
 It is never negative, and it is None (unknown) where it cannot be known.
@@ -11,7 +11,9 @@ the log's size. As long as nothing is deleted, it is the size itself, and the sp
 from collections import deque
 from dataclasses import dataclass
 
-from monitor.growth import LogMeasurement, Method, RecordSize, growth
+from domain.speeds import Lag, Method
+from monitor.growth import LogMeasurement, RecordSize, growth
+from monitor.lag import lag
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class SpeedWindow:
         self._least_span_s = least_span_s
         self._entries: deque[_Entry] = deque()
         self._newest: LogMeasurement | None = None
+        self._newest_with_offsets: LogMeasurement | None = None
         self._record_size = RecordSize()
         self._last_good: WriteSpeed | None = None
 
@@ -59,6 +62,10 @@ class SpeedWindow:
         if before is not None and measurement.at <= before.at:
             return
         self._newest = measurement
+        if measurement.offsets is not None:
+            self._newest_with_offsets = measurement
+        elif before is not None and measurement.topic_id != before.topic_id:
+            self._newest_with_offsets = None
         if before is None:
             self._begin(measurement)
             return
@@ -86,6 +93,25 @@ class SpeedWindow:
         """The speed at the moment `at`, or None: too few measurements, or none within the last `hold_s`."""
         good = self._last_good
         return good if good is not None and at - good.measured_at <= self._hold_s else None
+
+    def lag(self, committed: int | None, at: float) -> Lag | None:
+        """How far the group is behind at the moment `at`, or None: the log's end is not known from the last `hold_s`.
+
+        Args:
+            committed: the offset that the group goes on at; None where it has committed nothing.
+            at: as in `speed`.
+        """
+        log = self._newest_with_offsets
+        if log is None or log.offsets is None or at - log.at > self._hold_s:
+            return None
+        speed = self.speed(at)
+        return lag(
+            log.offsets,
+            log.stored_bytes,
+            committed,
+            bytes_per_record=self._record_size.bytes_per_record,
+            bytes_per_s=speed.bytes_per_s if speed else None,
+        )
 
     def _begin(self, measurement: LogMeasurement) -> None:
         self._entries.clear()

@@ -24,7 +24,7 @@ FINE, MEDIUM = 16_384, 4_096
 _WIDTH = 0.05
 """In consumers: columns with a reduced cost up to this are what an integral solution is made of."""
 _INTEGERS = 0.6
-"""Of the time that is left, for HiGHS to look for an integral solution."""
+"""Of the time that is left, for SCIP to look for an integral solution."""
 _FRACTIONAL = 1e-6
 _MOST_PATHS = 20_000
 _RELAXING = 0.7
@@ -117,7 +117,7 @@ def search(
 
 def _complete(master: Master, relaxed: Relaxed, width: float, record: Record, deadline: Deadline) -> float:
     """Offers the best plan of the columns up to `width`, and says what none of them is better than."""
-    # HiGHS looks at the clock now and then only, and what it finds must come back in time.
+    # SCIP looks at the clock now and then only, and what it finds must come back in time.
     budget = deadline.within(_INTEGERS * deadline.remaining)
     packing, objective = master.best_packing(relaxed, width, budget, record.tolerance / 10)
     if packing is not None:

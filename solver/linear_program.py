@@ -1,4 +1,4 @@
-"""Linear and integer programs by column: an adapter of OR-Tools' MathOpt (GLOP and HiGHS).
+"""Linear and integer programs by column: an adapter of OR-Tools' MathOpt (GLOP and SCIP).
 
 MathOpt's own Python classes take several times as long to build a model of this kind, and to read its solution, as the
 solver takes to solve it: here models and solutions go in and out as whole arrays.
@@ -121,7 +121,7 @@ class LinearProgram:
         )
 
     def solve_integers(self, deadline: Deadline, tolerance: float) -> tuple[Point | None, bool]:
-        """The best solution that is found in time in which the columns so marked are integers (HiGHS).
+        """The best solution that is found in time in which the columns so marked are integers (SCIP).
 
         Args:
             deadline: when to stop.
@@ -132,11 +132,9 @@ class LinearProgram:
         """
         parameters = _limits(deadline)
         parameters.relative_gap_tolerance = tolerance
-        # HiGHS's presolve can go round in circles for ever on these models, deaf to its time limit (in `dualFixing`).
-        parameters.presolve = parameters_pb2.EMPHASIS_OFF
         result = mathopt_core.solve(
             self._model(),
-            parameters_pb2.SOLVER_TYPE_HIGHS,
+            parameters_pb2.SOLVER_TYPE_GSCIP,
             parameters_pb2.SolverInitializerProto(),
             parameters,
             model_parameters_pb2.ModelSolveParametersProto(),

@@ -338,7 +338,7 @@ class Master:
     def best_packing(
         self, relaxed: Relaxed, width: float, deadline: Deadline, tolerance: float
     ) -> tuple[Packing | None, float]:
-        """The best packing of the columns whose reduced cost is at most `width`, if one is found in time (HiGHS).
+        """The best packing of the columns whose reduced cost is at most `width`, if one is found in time (SCIP).
 
         Columns that are newer than `relaxed` all take part.
 

@@ -106,7 +106,7 @@ class SparkConnectServer(Server):
         # Imported only now: the client takes seconds to import, in which Spark starts.
         from pyspark.errors import PySparkException
 
-        from consumer.lake import LakeError, open_session, release
+        from consumer.session import LakeError, open_session, release
 
         try:
             session = open_session(self.remote)

@@ -13,10 +13,10 @@ from cli.errors import KcgaError
 from cli.explain.history import newest_decisions
 from cli.settings import Settings
 from cli.telemetry.process import process_registry
+from cli.watch.lag import LagProbe
 from controller.runner import Audience
 from controller.status.app import AskError, make_app
 from controller.status.board import Board
-from controller.status.lag import LagProbe
 from controller.status.metrics import GroupMetrics
 from controller.status.server import PortError, StatusServer
 from domain.messages import ControlAction

@@ -156,7 +156,7 @@ class Demonstration:
         fleet.close()
 
     def _summary(self, observer: Observer, produced: int, *, whole_story: bool) -> Summary:
-        from consumer.lake import LakeError
+        from consumer.session import LakeError
         from consumer.verify import verify
 
         with self._console.status("Comparing what was produced with what the lake holds ..."):
@@ -178,7 +178,7 @@ class Demonstration:
 
 def _create_topics(settings: Settings, profile: LoadProfile) -> None:
     cluster = Cluster(settings.kafka.bootstrap_servers)
-    cluster.ensure_internal_topics(settings.topics.names, settings.controller.max_consumers)
+    cluster.ensure_internal_topics(settings.topics.names, settings.controller.highest_consumer)
     cluster.create(profile.topics)
 
 

@@ -17,11 +17,11 @@ from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 
 from cli.errors import KcgaError
+from cli.watch.lag import LATEST, LagProbe
 from cli.watch.readers import MostReaders, ReadLog, most_readers
 from controller.kafka import TopicNames
 from controller.status.group_fold import GroupFold, GroupMessage
 from controller.status.group_view import GroupView, LagReport
-from controller.status.lag import LATEST, LagProbe
 from domain.messages import ConsumerReport, Decision, MessageError, WriteSpeedReport, decode_to_controller
 from domain.partitions import TopicPartition
 from domain.topics import CONTROLLER_PARTITION

@@ -10,6 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from controller.kafka import Received
 from controller.machine import State
 from controller.runner import Audience
 from controller.settings import ControllerSettings
@@ -25,7 +26,7 @@ from controller.status.picture import (
     course,
     picture,
 )
-from domain.messages import ConsumerReport, ControlRequest, Decision, WriteSpeedReport
+from domain.messages import Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from solver.bounds import fewest_bins
@@ -123,7 +124,7 @@ class Board(Audience):
             self._turned_at = self._clock()
             self._version += 1
 
-    def heard(self, message: ConsumerReport | ControlRequest | WriteSpeedReport) -> None:
+    def heard(self, message: Received) -> None:
         fewest = self._bound(message.speeds) if isinstance(message, WriteSpeedReport) else None
         with self._changed:
             self._fold.receive(message)

@@ -12,6 +12,7 @@ def explain(decision: Decision) -> Iterator[str]:
     yield from _section("Why it was considered:", decision.triggers)
     yield _grounds(decision)
     yield from (f"  - {sentence}" for sentence in decision.not_keepable)
+    yield from _backlog(decision)
     yield from _costs(decision)
     if not decision.carried_out:
         held_back = [f"{each.by.value}: {each.why}" for each in decision.held_back]
@@ -47,6 +48,17 @@ def _grounds(decision: Decision) -> str:
             return "Its record does not say whether it was forced."
 
 
+def _backlog(decision: Decision) -> Iterator[str]:
+    """What of the load is to catch up; nothing where that is nothing."""
+    backlog = sum(entry.backlog for entry in decision.assignment)
+    if backlog >= 1 and decision.recovery_time_s is not None:
+        load = sum(entry.speed for entry in decision.assignment)
+        yield (
+            f"Of the {load:,.0f} bytes/s that were planned with, {backlog:,.0f} are to drain within "
+            f"{decision.recovery_time_s:g} s what the group is behind."
+        )
+
+
 def _costs(decision: Decision) -> Iterator[str]:
     weight = "" if decision.migration_weight is None else f", at lambda {decision.migration_weight:g}"
     yield f"The plan costs {_cost(decision.plan)}{weight}."
@@ -73,9 +85,10 @@ def _move(entry: PlannedPartition, capacity: float | None) -> str:
     route = f"to consumer {entry.consumer}"
     if entry.previous is not None:
         route = f"from consumer {entry.previous} {route}"
+    backlog = f", {entry.backlog:,.0f} of them to catch up" if entry.backlog >= 1 else ""
     share = f", {entry.speed / capacity:.0%} of a consumer" if capacity else ""
     reason = f": {entry.reason}" if entry.reason else ""
-    return f"{entry.key} {route} ({entry.speed:,.0f} bytes/s{share}){reason}"
+    return f"{entry.key} {route} ({entry.speed:,.0f} bytes/s{backlog}{share}){reason}"
 
 
 def _alerts(decision: Decision) -> Iterator[str]:

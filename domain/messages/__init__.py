@@ -24,6 +24,7 @@ from domain.messages.metadata import (
     Order,
     Read,
     decode_to_controller,
+    writer,
 )
 from domain.messages.schemas import json_schema
 from domain.messages.write_speed import PartitionSpeed, WriteSpeedReport
@@ -54,4 +55,5 @@ __all__ = [
     "WriteSpeedReport",
     "decode_to_controller",
     "json_schema",
+    "writer",
 ]

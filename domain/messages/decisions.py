@@ -46,7 +46,9 @@ class PlannedPartition(PartitionRef):
     """Where a partition goes; `previous` is null where nobody read it."""
 
     speed: SpeedBytesPerS
-    """What it was planned with."""
+    """What it was planned with: its write speed and, where backlogs count, what it takes to drain its own in time."""
+    backlog: SpeedBytesPerS = 0.0
+    """The latter part of `speed`."""
     consumer: ConsumerNumber
     previous: ConsumerNumber | None
     reason: str | None = None
@@ -101,6 +103,8 @@ class Decision(Message):
     """What a consumer reads at most, in bytes/s."""
     packing_capacity: SpeedBytesPerS | None = None
     """What a plan gives a consumer at most, in bytes/s."""
+    recovery_time_s: Figure | None = None
+    """Within what time backlogs are to be drained; null where they do not count."""
     migration_weight: Figure | None = None
     """Lambda."""
     engine: str

@@ -11,12 +11,18 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from domain.assignment import ConsumerId
 from domain.messages.codec import Count, EpochSeconds, Message, MessageError, Part, PartitionRef, describe
 
 ConsumerNumber = Annotated[int, Field(ge=1)]
 Incarnation = Annotated[str, Field(min_length=1, max_length=64)]
 Writer = Annotated[str, Field(pattern=r"^[1-9][0-9]*/.{1,64}$")]
 """A process that writes: `consumer/incarnation`."""
+
+
+def writer(consumer: ConsumerId, incarnation: str) -> str:
+    """The name of a process as a `Writer`."""
+    return f"{consumer}/{incarnation}"
 
 
 class Order(NamedTuple):
@@ -108,6 +114,8 @@ class ConsumerReport(Message):
     applied_sequence: Count = 0
     partitions: tuple[PartitionRef, ...] = ()
     """All that it holds, in ascending order."""
+    taking_over: tuple[PartitionRef, ...] = ()
+    """Those of them that it does not read yet: whom the start named is not known to be sealed there."""
     cycle: Cycle | None = None
 
     @property
@@ -115,18 +123,30 @@ class ConsumerReport(Message):
         """The newest command that was carried out and persisted."""
         return Order(self.applied_epoch, self.applied_sequence)
 
+    @property
+    def writer(self) -> str:
+        return writer(self.consumer, self.incarnation)
+
 
 class ControllerClaim(Message):
-    """From a controller that begins to act, on partition 0: whoever acts under a lower epoch steps down.
+    """From a controller, on partition 0, when it begins to act and every few seconds: who acts under a lower epoch
+    steps down.
 
-    It says again whether the group is paused, so that a pause outlives the retention of the request for it.
+    It says again what the next controller has to know, so that this outlives the retention of what it was learned from.
+    And the controller hears it itself: all that was said on partition 0 before has then reached it.
     """
 
     kind: Literal["claim"] = "claim"
     epoch: Count
     incarnation: Incarnation
+    sequence: Count = 0
+    """Of the claim within the epoch; the first one is 0."""
     sent_at: EpochSeconds
     paused: bool = False
+    unsealed: tuple[Writer, ...] = ()
+    """Processes that may still write though nobody counts on them; in ascending order."""
+    settled: tuple[Writer, ...] = ()
+    """Processes that were heard of, and need not be sealed any more: the newest of them, the oldest first."""
 
 
 class ControlAction(StrEnum):

@@ -1,17 +1,56 @@
 """The message on `monitor.writeSpeed`."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
-from domain.messages.codec import EpochSeconds, Message, PartitionRef, SpeedBytesPerS
-from domain.speeds import WriteSpeeds
+from domain.messages.codec import Count, EpochSeconds, Message, PartitionRef, SpeedBytesPerS
+from domain.partitions import TopicPartition
+from domain.speeds import Lag, Method, Origin, WriteSpeeds
+
+Amount = Annotated[float, Field(ge=0)]
 
 
 class PartitionSpeed(PartitionRef):
-    """One partition's write speed in bytes/s; null where it could not be measured."""
+    """One partition's write speed, where that comes from, and what the group has yet to read of it."""
 
     speed: SpeedBytesPerS | None
+    """In bytes/s; null where it could not be measured."""
+    method: Method | None = None
+    """How the speed was measured; null where there is none."""
+    age_s: Amount | None = None
+    """How old the newest measurement in the speed was at `measured_at`; null where there is none."""
+    lag_records: Count | None = None
+    """What is written and not committed by the group yet; null where it is not known, which is not 0."""
+    lag_bytes: Amount | None = None
+    """The same in bytes on the brokers' disks."""
+    lag_s: Amount | None = None
+    """The same in seconds of writing at the present speed; null where that is 0 or not known."""
+
+    @classmethod
+    def told(cls, partition: TopicPartition, speeds: WriteSpeeds) -> Self:
+        """What `speeds` has on a partition."""
+        origin, lag = speeds.origins.get(partition), speeds.lags.get(partition)
+        return cls(
+            topic=partition.topic,
+            partition=partition.partition,
+            speed=speeds.bytes_per_s.get(partition),
+            method=origin.method if origin else None,
+            age_s=origin.age_s if origin else None,
+            lag_records=lag.records if lag else None,
+            lag_bytes=lag.bytes if lag else None,
+            lag_s=lag.seconds if lag else None,
+        )
+
+    @property
+    def origin(self) -> Origin | None:
+        return None if self.method is None or self.age_s is None else Origin(self.method, self.age_s)
+
+    @property
+    def lag(self) -> Lag | None:
+        if self.lag_records is None or self.lag_bytes is None:
+            return None
+        return Lag(self.lag_records, self.lag_bytes, self.lag_s)
 
 
 class WriteSpeedReport(Message):
@@ -33,12 +72,11 @@ class WriteSpeedReport(Message):
 
     @classmethod
     def of(cls, speeds: WriteSpeeds) -> Self:
-        known = dict(speeds.bytes_per_s)
         return cls(
             measured_at=speeds.measured_at,
             partitions=tuple(
-                PartitionSpeed(topic=partition.topic, partition=partition.partition, speed=known.get(partition))
-                for partition in sorted(speeds.unknown | known.keys())
+                PartitionSpeed.told(partition, speeds)
+                for partition in sorted(speeds.unknown | speeds.bytes_per_s.keys())
             ),
         )
 
@@ -48,4 +86,6 @@ class WriteSpeedReport(Message):
             measured_at=self.measured_at,
             bytes_per_s={entry.key: entry.speed for entry in self.partitions if entry.speed is not None},
             unknown=frozenset(entry.key for entry in self.partitions if entry.speed is None),
+            origins={entry.key: origin for entry in self.partitions if (origin := entry.origin) is not None},
+            lags={entry.key: lag for entry in self.partitions if (lag := entry.lag) is not None},
         )

@@ -45,7 +45,7 @@ def settings(broker: Broker, unique_name: str, tmp_path: Path) -> Settings:
 
 
 def create_topics(settings: Settings) -> None:
-    Cluster(settings.kafka.bootstrap_servers).ensure_internal_topics(settings.topics.names, max_consumers=2)
+    Cluster(settings.kafka.bootstrap_servers).ensure_internal_topics(settings.topics.names, highest_consumer=2)
 
 
 def a_link(settings: Settings) -> KafkaLink:

@@ -17,7 +17,7 @@ from cli.embedded.ports import LOOPBACK, free_port
 from cli.embedded.server import Server
 from cli.embedded.spark import SparkConnectServer
 from cli.errors import KcgaError
-from consumer.lake import open_session, release
+from consumer.session import open_session, release
 from tests.conftest import CreateTopic
 
 

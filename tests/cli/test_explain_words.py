@@ -35,6 +35,7 @@ RECORDS = st.builds(
     held_back=st.lists(st.builds(HeldBack, by=st.sampled_from(Restraint), why=TEXT), max_size=3).map(tuple),
     measured_at=st.none() | FIGURES,
     window_s=st.none() | FIGURES,
+    recovery_time_s=st.none() | FIGURES,
     capacity=st.none() | FIGURES,
     packing_capacity=st.none() | FIGURES,
     migration_weight=st.none() | FIGURES,
@@ -58,6 +59,7 @@ RECORDS = st.builds(
             topic=TOPICS,
             partition=COUNTS,
             speed=FIGURES,
+            backlog=FIGURES,
             consumer=CONSUMERS,
             previous=st.none() | CONSUMERS,
             reason=st.none() | TEXT,
@@ -76,6 +78,19 @@ def test_any_record_survives_the_wire_and_can_be_told(record: Decision) -> None:
 
 def told(record: Decision) -> str:
     return "\n".join(explain(record))
+
+
+def test_a_plan_for_a_group_that_is_behind_says_what_of_it_is_to_catch_up() -> None:
+    record = decision(4, BEGAN, {"orders-0": (1, 1), "orders-1": (1, 2)})
+    first, moved = record.assignment
+    behind = moved.model_copy(update={"speed": 3_000.0, "backlog": 1_200.0})
+    words = told(record.model_copy(update={"recovery_time_s": 300.0, "assignment": (first, behind)}))
+    assert (
+        "Of the 3,001 bytes/s that were planned with, 1,200 are to drain within 300 s what the group is behind."
+        in words
+    )
+    assert "orders-1 from consumer 1 to consumer 2 (3,000 bytes/s, 1,200 of them to catch up)" in words
+    assert "behind" not in told(record.model_copy(update={"recovery_time_s": 300.0}))
 
 
 def test_a_scale_up_says_why_and_why_each_partition_moved() -> None:

@@ -26,7 +26,7 @@ def names(unique_name: str) -> TopicNames:
 
 @pytest.fixture
 def topics(broker: Broker, names: TopicNames) -> TopicNames:
-    Cluster(broker.bootstrap_servers).ensure_internal_topics(names, max_consumers=2)
+    Cluster(broker.bootstrap_servers).ensure_internal_topics(names, highest_consumer=2)
     return names
 
 
@@ -124,7 +124,7 @@ def test_topics_that_are_created_later_are_read_from_their_beginning(
     with Observer(broker.bootstrap_servers, unique_name, names=names) as observer:
         with pytest.raises(KcgaError, match=r"not all messages .* within 1 s: time ran out"):
             observer.catch_up(1)
-        Cluster(broker.bootstrap_servers).ensure_internal_topics(names, max_consumers=2)
+        Cluster(broker.bootstrap_servers).ensure_internal_topics(names, highest_consumer=2)
         publish(broker, names.write_speed, write_speeds(BEGAN, {"orders-0": 5.0}).encode())
         observer.catch_up(WAIT_S)
         assert observer.snapshot().total_speed == 5.0

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cli.embedded.broker import Broker
+from cli.embedded.jars import DELTA, obtain
 from cli.embedded.spark import SparkConnectServer
 from consumer.settings import ConsumerSettings
 from tests.consumer.consumer_driver import Driver, RunningConsumer, StartConsumer, StartProcess
@@ -47,6 +48,14 @@ def consumer_settings(spark_server: SparkConnectServer, lake_root: Path) -> dict
         "heartbeat_s": 0.3,
         "give_up_after_s": 60.0,
     }
+
+
+@pytest.fixture
+def own_spark() -> dict[str, Any]:
+    """Settings in place of the server's: a session, and a JVM, of the consumer's own."""
+    jars = ",".join(map(str, obtain(DELTA)))
+    conf = {"spark.jars": jars, "spark.driver.memory": "1g"}
+    return {"spark_remote": None, "spark_master": "local[1]", "spark_conf": conf}
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 
-from consumer.runner import in_thread, run
+from consumer.runner import run
+from consumer.threads import in_thread
 from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef, decode_to_controller
 from domain.partitions import TopicPartition
 

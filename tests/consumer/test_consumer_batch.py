@@ -57,6 +57,25 @@ def test_a_batch_reads_nothing_of_a_partition_that_is_not_held() -> None:
         batch.reads({B: Order(1, 1)})
 
 
+def test_what_is_dropped_was_never_there() -> None:
+    kept, batch = Batch(), Batch()
+    for each in (kept, batch):
+        each.add([record(A, 4), record(B, 7), record(A, 5, value=b"a large one")], 1.0, 1.5)
+    sibling = TopicPartition("a", 1)
+    batch.add([record(sibling, 1), record(TopicPartition("c", 0), 1)], 2.0, 2.0)
+    batch.drop([sibling, TopicPartition("c", 0), TopicPartition("d", 0)])
+    assert batch.by_topic == kept.by_topic
+    assert (batch.records, batch.bytes, batch.next_offsets) == (kept.records, kept.bytes, kept.next_offsets)
+
+
+def test_the_account_of_a_batch_outlives_its_records() -> None:
+    batch = Batch()
+    batch.add([record(A, 4), record(B, 7)], 1.0, 1.5)
+    assert batch.take() == {"a": [record(A, 4)], "b": [record(B, 7)]}
+    assert batch.by_topic == {}
+    assert (batch.records, batch.next_offsets) == (2, {A: 5, B: 8})
+
+
 @given(st.lists(st.lists(st.sampled_from([A, B]), max_size=5), max_size=5))
 def test_the_reads_account_for_every_record(requests: list[list[TopicPartition]]) -> None:
     batch = Batch()

@@ -14,6 +14,25 @@ def test_the_papers_parameters_have_values_unless_they_are_set() -> None:
     assert settings.wait_time_secs > 0
 
 
+def test_a_consumer_may_have_a_spark_of_its_own() -> None:
+    own = {"spark_master": "local[1]", "spark_conf": {"spark.driver.memory": "1g"}, "lake_root": "/data/lake"}
+    assert ConsumerSettings(**own).spark == "local[1]"
+    assert ConsumerSettings(**GOOD).spark == "sc://127.0.0.1:15002"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"spark_master": "local[1]"}, "both is set"),
+        ({"spark_remote": None}, "neither is set"),
+        ({"spark_conf": {"spark.driver.memory": "1g"}}, "settings of its own"),
+    ],
+)
+def test_a_consumer_has_exactly_one_spark(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        ConsumerSettings(**GOOD | given)
+
+
 @pytest.mark.parametrize("root", ["/data/lake/", "gs://bucket/lake", "s3a://bucket/lake", "file:/data/lake"])
 def test_the_lake_may_be_a_folder_or_any_url(root: str) -> None:
     assert ConsumerSettings(**GOOD | {"lake_root": root}).lake_root == root.rstrip("/")
@@ -31,6 +50,7 @@ def test_the_lake_may_be_a_folder_or_any_url(root: str) -> None:
         ("wait_time_secs", 0, "greater than 0"),
         ("wait_time_secs", float("nan"), "finite|less than"),
         ("heartbeat_s", 3600, "60"),
+        ("lease_s", 1.5, "2 times heartbeat_s"),
         ("batch_size", 5, "not permitted"),
         ("tables", {"a": "x`y"}, "pattern"),
         ("tables", {"a": "/"}, "pattern"),

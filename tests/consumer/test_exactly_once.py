@@ -51,6 +51,13 @@ WHILE_IT_TAKES_OVER = [
     fault(KILL, "during", "seal", seconds=0.3),
     fault(KILL, "before", "write"),
 ]
+WITH_A_JVM_OF_ITS_OWN = [
+    *(in_flight(seed) for seed in range(30, 34)),
+    fault(KILL, "after", "write", call=2),
+    fault(KILL, "after", "commit", call=2),
+    fault(FREEZE, "before", "write", call=2),
+    fault(FREEZE, "during", "write", call=2, seconds=0.2),
+]
 FROZEN = [
     *(fault(FREEZE, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")),
     fault(FREEZE, "during", "write", call=2, seconds=0.2),
@@ -74,10 +81,12 @@ class Scene:
         for partition in partitions:
             driver.produce(partition, 0, RECORDS)
 
-    def begin(self, number: int, fault: Fault | None = None, *, told: bool) -> "subprocess.Popen[bytes]":
+    def begin(
+        self, number: int, fault: Fault | None = None, *, told: bool, **settings: Any
+    ) -> "subprocess.Popen[bytes]":
         """Begins the next process, as consumer `number`, told of the ones before or left to find their claims."""
         former = {report.incarnation for report in self._former}
-        process = self._start_process(number, fault)
+        process = self._start_process(number, fault, **settings)
         ready = self._driver.wait_for(
             lambda report: report.state is ConsumerState.READY and report.incarnation not in former
         )
@@ -171,5 +180,38 @@ def test_one_that_was_frozen_and_wakes_up_ends_and_has_written_nothing_more(
     time.sleep(random.Random(name(fault)).uniform(0.0, 4.0))
     zombie.send_signal(signal.SIGCONT)
     assert zombie.wait(PATIENCE_S) > 0
+    scene.read_the_rest()
+    each_once()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FROZEN, ids=name)
+def test_one_that_sleeps_for_longer_than_its_lease_ends_also_where_nobody_took_over(
+    fault: Fault, scene: Scene, each_once: EachOnce, driver: Driver, partitions: list[TopicPartition]
+) -> None:
+    sleeper = scene.begin(1, fault, told=False, lease_s=2.0)
+    assert frozen(sleeper)
+    committed = driver.committed(partitions)
+    time.sleep(2.5)
+    sleeper.send_signal(signal.SIGCONT)
+    assert sleeper.wait(PATIENCE_S) > 0
+    assert driver.committed(partitions) == committed or fault["step"] == "commit", "only what was on its way"
+    scene.begin(2, told=False)
+    scene.read_the_rest()
+    each_once()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", WITH_A_JVM_OF_ITS_OWN, ids=name)
+def test_with_a_jvm_of_its_own_it_costs_no_record_and_doubles_none(
+    fault: Fault, scene: Scene, each_once: EachOnce, own_spark: dict[str, Any]
+) -> None:
+    """The next one has one too, or uses the server: both write to the same tables."""
+    befallen = scene.begin(1, fault, told=False, **own_spark)
+    assert frozen(befallen) if fault["signal"] == FREEZE else killed(befallen)
+    scene.begin(2, told=True, **(own_spark if fault["when"] == "during" else {}))
+    if fault["signal"] == FREEZE:
+        befallen.send_signal(signal.SIGCONT)
+        assert befallen.wait(PATIENCE_S) > 0
     scene.read_the_rest()
     each_once()

@@ -8,13 +8,14 @@ from confluent_kafka import Producer
 
 from cli.embedded.broker import Broker
 from cli.topics import Cluster
-from controller.kafka import DeposedError, KafkaLink, TopicNames
+from controller.kafka import DeposedError, KafkaLink, Received, TopicNames
 from domain.messages import (
     Action,
     ConsumerCommand,
     ConsumerReport,
     ConsumerState,
     ControlAction,
+    ControllerClaim,
     ControlRequest,
     Decision,
     PlanFigures,
@@ -24,13 +25,11 @@ from domain.messages import (
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 
-Received = list[ConsumerReport | ControlRequest | WriteSpeedReport]
-
 
 @pytest.fixture
 def names(broker: Broker, unique_name: str) -> TopicNames:
     names = TopicNames(f"{unique_name}.speed", f"{unique_name}.metadata", f"{unique_name}.decisions")
-    Cluster(broker.bootstrap_servers).ensure_internal_topics(names, max_consumers=3)
+    Cluster(broker.bootstrap_servers).ensure_internal_topics(names, highest_consumer=3)
     return names
 
 
@@ -65,11 +64,12 @@ def a_command(sequence: int, epoch: int = 1) -> ConsumerCommand:
     )
 
 
-def receive(link: KafkaLink, count: int) -> Received:
-    received: Received = []
+def receive(link: KafkaLink, count: int) -> list[Received]:
+    """What comes but for claims, until there is so much of it."""
+    received: list[Received] = []
     deadline = time.monotonic() + 30
     while len(received) < count and time.monotonic() < deadline:
-        received += link.receive(0.2)
+        received += [message for message in link.receive(0.2) if not isinstance(message, ControllerClaim)]
     return received
 
 

@@ -92,7 +92,7 @@ def test_the_partitions_of_a_consumer_that_died_go_to_others() -> None:
     world.settle(10)
 
 
-def test_a_silent_consumer_is_ended_before_its_partitions_are_given_away() -> None:
+def test_a_consumer_that_is_silent_for_long_is_ended() -> None:
     world = a_world(partitions(2, 10.0))
     run(world, 10)
     (silent,) = world.consumers.values()
@@ -102,7 +102,57 @@ def test_a_silent_consumer_is_ended_before_its_partitions_are_given_away() -> No
     run(world, 30)
     assert silent not in world.consumers.values()
     assert partitions_read(world) == 2
+    assert world.sealed
+    assert set(world.sealed) == {silent.writer}
     assert world.most_readers == 1
+
+
+def test_what_a_consumer_on_a_node_that_hangs_for_ever_had_goes_to_others() -> None:
+    world = a_world(partitions(6, 25.0))
+    run(world, 10)
+    world.consumers[1].frozen = True
+    run(world, SETTINGS.heartbeat_timeout_s + 20)
+    assert world.consumers[1].doomed, "it is still there, and keeps its number"
+    assert consumer_numbers(world) == [1, 2, 3]
+    world.settle(10)
+    assert set(world.sealed) == {world.consumers[1].writer}
+
+
+@pytest.mark.parametrize("what", ["the controller", "the way between them"])
+def test_silence_that_the_controller_did_not_listen_to_means_nothing(what: str) -> None:
+    world = a_world(partitions(6, 25.0))
+    run(world, 10)
+    before = list(world.consumers.values())
+    if what == "the controller":
+        world.listens = False
+        run(world, 10 * SETTINGS.heartbeat_timeout_s)
+        world.listens = True
+    else:
+        world.chaos = 1.0
+        for _ in range(int(10 * SETTINGS.heartbeat_timeout_s)):
+            world.messages.clear()
+            world.step(1.0)
+        world.chaos = 0.0
+    run(world, 30)
+    assert list(world.consumers.values()) == before
+    assert world.sealed == []
+
+
+def test_the_next_controller_has_those_sealed_that_died_unseen() -> None:
+    world = a_world(partitions(6, 25.0))
+    run(world, 10)
+    dead = world.consumers[1].writer
+    world.listens = False
+    world.kill(1)
+    world.begin_controller()
+    run(world, 30)
+    assert set(world.sealed) == {dead}
+    world.settle(10)
+    world.begin_controller()
+    run(world, 30)
+    world.kill(2)
+    run(world, 30)
+    assert dead not in world.sealed[len(world.sealed) - 1 :], "it is settled, and the claims say so"
 
 
 def test_without_fresh_speeds_nothing_is_decided() -> None:

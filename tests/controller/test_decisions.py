@@ -9,6 +9,7 @@ from controller.plan import decide
 from controller.question import Situation, pose
 from controller.restraint import Restraints
 from controller.settings import ControllerSettings
+from controller.sizes import Size
 from controller.triggers import REPLAN, Trigger
 from domain.assignment import Assignment
 from domain.messages import Decision, DecisionKind, Restraint
@@ -28,28 +29,29 @@ def decided(
     current: Mapping[int, int],
     settings: ControllerSettings = SETTINGS,
     *,
+    backlogs: Mapping[int, float] | None = None,
     highest: Mapping[int, float] | None = None,
     gone: Mapping[int, int] | None = None,
     paused: bool = False,
     manual: bool = False,
     missing: frozenset[TopicPartition] = frozenset(),
 ) -> Decision:
-    named = {p(number): speed for number, speed in speeds.items()}
+    sizes = {p(number): Size(speed, (backlogs or {}).get(number, 0.0)) for number, speed in speeds.items()}
     situation = Situation(
         triggers=(REPLAN,) if manual else (WHY,),
-        speeds=named,
-        highest={p(number): speed for number, speed in (highest or speeds).items()},
+        sizes=sizes,
+        highest={p(number): Size(speed) for number, speed in (highest or speeds).items()},
         measured_at=99.0,
         current=Assignment({p(number): consumer for number, consumer in current.items()}),
         gone={p(number): consumer for number, consumer in (gone or {}).items()},
-        named=named.keys() | missing,
+        named=sizes.keys() | missing,
         missing=missing,
         paused=paused,
         manual=manual,
     )
     question = pose(situation, settings)
     restraints = Restraints(settings, paused=paused)
-    restraints.highest.record(100.0, named)
+    restraints.highest.record(100.0, sizes)
     solution = solve_exhaustively(question.problem)
     return decide(number=1, epoch=1, at=100.0, question=question, solution=solution, restraints=restraints)
 
@@ -68,7 +70,7 @@ def test_a_partition_leaves_a_consumer_that_was_above_its_capacity() -> None:
     assert decision.grounds is DecisionKind.FORCED
     assert moves(decision) == {1: "its consumer was above its capacity"}
     assert decision.keeping is None
-    assert decision.not_keepable == ("consumer 1 has to read 110, more than 100.0",)
+    assert decision.not_keepable == ("consumer 1 has to read 110.0, more than 100.0",)
 
 
 def test_a_partition_leaves_a_consumer_that_is_no_longer_needed() -> None:

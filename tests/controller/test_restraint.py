@@ -233,8 +233,9 @@ def test_a_pause_outlives_the_controller() -> None:
 def test_a_pause_is_said_again_and_again() -> None:
     world = a_world(orders(10))
     world.ask(ControlAction.PAUSE)
-    world.paused = False
-    run(world, 700)
+    run(world, 10)
+    world.history.clear()
+    run(world, 10)
     assert world.paused
 
 

@@ -1,10 +1,14 @@
-"""A small world for the state machine: consumers that follow the protocol, a network that loses, doubles and delays."""
+"""A small world for the state machine: consumers that follow the protocol, a lake that they write to, a network that
+loses, doubles and delays, and nodes that hang.
+"""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from random import Random
+from typing import TypeVar
 
-from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Restate, Send, Solve
+from controller.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
 from controller.events import (
+    ClaimHeard,
     ConsumerGone,
     ConsumerReported,
     Event,
@@ -14,107 +18,120 @@ from controller.events import (
     Started,
     Ticked,
 )
+from controller.history import beginning
 from controller.machine import Controller, State
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.messages import (
-    Action,
     ConsumerCommand,
     ConsumerReport,
-    ConsumerState,
     ControlAction,
+    ControllerClaim,
+    ControlRequest,
     Decision,
-    Order,
-    PartitionRef,
+    MessageToController,
 )
 from domain.partitions import TopicPartition
-from domain.speeds import WriteSpeeds
+from domain.speeds import Lag, WriteSpeeds
 from tests.controller.exhaustive import solve_exhaustively
+from tests.controller.simulated_consumer import FakeConsumer
+from tests.controller.simulated_lake import Lake
 
-
-@dataclass
-class FakeConsumer:
-    """A process that follows the protocol of `domain.messages.metadata` to the letter."""
-
-    consumer: ConsumerId
-    incarnation: str
-    ready: bool = False
-    silent: bool = False
-    """It hangs: it goes on reading what it holds, and neither hears nor says anything."""
-    applied: Order = field(default_factory=lambda: Order(0, 0))
-    held: set[TopicPartition] = field(default_factory=set)
-    reports: int = 0
-
-    def apply(self, command: ConsumerCommand) -> None:
-        if self.silent or command.incarnation != self.incarnation or command.order <= self.applied:
-            return
-        partitions = {partition.key for partition in command.partitions}
-        self.held = self.held - partitions if command.action is Action.STOP else self.held | partitions
-        self.applied = command.order
-
-    def report(self, at: float) -> ConsumerReport:
-        self.reports += 1
-        return ConsumerReport(
-            consumer=self.consumer,
-            incarnation=self.incarnation,
-            sequence=self.reports,
-            sent_at=at,
-            state=ConsumerState.READY if self.ready else ConsumerState.STARTING,
-            applied_epoch=self.applied.epoch,
-            applied_sequence=self.applied.sequence,
-            partitions=tuple(PartitionRef.of(partition) for partition in sorted(self.held)),
-        )
+Message = TypeVar("Message")
 
 
 class World:
     """Runs a controller against fake consumers; every message may be lost, doubled, delayed and overtaken."""
 
-    def __init__(self, settings: ControllerSettings, seed: int, chaos: float = 0.0) -> None:
+    def __init__(self, settings: ControllerSettings, seed: int, chaos: float = 0.0, *, seals: bool = True) -> None:
         self.settings = settings
         self.random = Random(seed)
         self.chaos = chaos
         """The share of messages that are lost; as many are doubled, and twice as many delayed."""
+        self.seals = seals
+        """Whether consumers are told whom to seal; without it the world is one that must fail."""
         self.now = 1_000.0
+        self.lake = Lake(self.random)
         self.consumers: dict[ConsumerId, FakeConsumer] = {}
+        """The processes that the fleet knows."""
+        self.zombies: list[FakeConsumer] = []
+        """Those that it does not know any more, and that live."""
         self.commands: list[tuple[float, ConsumerCommand]] = []
-        self.reports: list[tuple[float, ConsumerReport]] = []
+        self.messages: list[tuple[float, MessageToController]] = []
+        """On their way to the controller."""
+        self.history: list[MessageToController] = []
+        """What partition 0 holds."""
+        self.unheard: list[MessageToController] = []
+        """What has arrived there since the controller listened last."""
         self.speeds: dict[TopicPartition, float] = {}
         self.unknown: frozenset[TopicPartition] = frozenset()
+        self.lags: dict[TopicPartition, float] = {}
+        """In bytes; partitions that are left out have none."""
+        self.lags_unknown: frozenset[TopicPartition] = frozenset()
         self.decisions: list[Decision] = []
+        self.sealed: list[str] = []
+        """Whom starts have named."""
         self.most_readers = 0
         self.born = 0
-        self.epoch = 0
-        self.paused = False
-        """What a controller said last of it, and the next one begins with."""
         self.begin_controller()
 
+    @property
+    def paused(self) -> bool:
+        """What a controller that began now would be told of it."""
+        return beginning(self.history).paused
+
+    @property
+    def processes(self) -> Iterable[FakeConsumer]:
+        return [*self.consumers.values(), *self.zombies]
+
     def begin_controller(self) -> None:
-        """The controller before this one, if any, is dead: what it knew is lost."""
-        self.epoch += 1
-        self.controller = Controller(self.settings, self.epoch)
-        self.handle(Started(self.now, frozenset(self.consumers), self.paused))
+        """The controller before this one, if any, is dead: what it knew is lost, except for what is on the topics."""
+        begun = beginning(self.history)
+        self.unheard.clear()
+        self.controller = Controller(self.settings, begun.epoch)
+        self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled), begun.epoch)
+        self.epoch = begun.epoch
+        self.listens = True
+        self.handle(Started(self.now, frozenset(self.consumers), begun))
 
     def handle(self, event: Event) -> None:
-        for command in self.controller.handle(event):
-            self.perform(command)
+        if self.listens:
+            for command in self.controller.handle(event):
+                self.perform(command)
 
     def perform(self, command: Command) -> None:
         match command:
             case CreateConsumer(consumer=consumer):
                 assert consumer not in self.consumers, "two processes with one number"
-                self.born += 1
-                self.consumers[consumer] = FakeConsumer(consumer, f"process {self.born}")
+                self.consumers[consumer] = self.a_process(consumer)
             case DeleteConsumer(consumer=consumer):
-                if self.consumers.pop(consumer, None) is not None:
-                    self.handle(ConsumerGone(self.now, consumer))
+                self.delete(consumer)
             case Send(command=message):
-                self.commands += [(arrival, message) for arrival in self.arrivals()]
+                self.sealed += message.seal
+                told = message if self.seals else message.model_copy(update={"seal": ()})
+                self.commands += [(arrival, told) for arrival in self.arrivals()]
             case Solve(plan=plan, problem=problem):
                 self.handle(Solved(self.now, plan, solve_exhaustively(problem)))
             case Publish(decision=decision):
                 self.decisions.append(decision)
-            case Restate(paused=paused):
-                self.paused = paused
+            case Claim():
+                self.claim(command, self.epoch)
+
+    def a_process(self, consumer: ConsumerId) -> FakeConsumer:
+        self.born += 1
+        return FakeConsumer(consumer, f"process {self.born}")
+
+    def claim(self, claim: Claim, epoch: int) -> None:
+        message = ControllerClaim(
+            epoch=epoch,
+            incarnation=f"controller {epoch}",
+            sequence=claim.sequence,
+            sent_at=self.now,
+            paused=claim.paused,
+            unsealed=claim.unsealed,
+            settled=claim.settled,
+        )
+        self.messages.append((self.now + 0.1 if claim.sequence else self.now, message))
 
     def arrivals(self) -> list[float]:
         """When the copies of a message that is sent now arrive."""
@@ -124,47 +141,117 @@ class World:
             for _ in range(copies)
         ]
 
+    def delete(self, consumer: ConsumerId) -> None:
+        """It is asked to leave, and killed where it does not; on a node that hangs nothing comes of either."""
+        process = self.consumers.get(consumer)
+        if process is None:
+            return
+        if process.frozen:
+            process.doomed = True
+            return
+        if process.leave(self.lake):
+            self.messages += [(arrival, process.report(self.now)) for arrival in self.arrivals()]
+        self.kill(consumer)
+
     def kill(self, consumer: ConsumerId) -> None:
-        del self.consumers[consumer]
+        process = self.consumers.pop(consumer)
+        process.ended = True
         self.handle(ConsumerGone(self.now, consumer))
 
+    def lose(self, consumer: ConsumerId) -> None:
+        """Its node is cut off and given up: the fleet says that it is gone, but it is only frozen."""
+        process = self.consumers.pop(consumer)
+        process.frozen = True
+        self.zombies.append(process)
+        self.handle(ConsumerGone(self.now, consumer))
+
+    def restart(self, consumer: ConsumerId) -> None:
+        """Another process comes under its number, and nobody says so; the one before is frozen, not dead."""
+        process = self.consumers[consumer]
+        process.frozen = True
+        self.zombies.append(process)
+        self.consumers[consumer] = self.a_process(consumer)
+
+    def wake(self) -> None:
+        """All that is frozen, or cut off, goes on as it was."""
+        for process in self.processes:
+            process.frozen = process.silent = False
+
     def ask(self, action: ControlAction) -> None:
+        self.history.append(ControlRequest(action=action, sent_at=self.now))
         self.handle(OperatorAsked(self.now, action))
 
     def step(self, seconds: float = 0.5, *, monitor: bool = True) -> None:
-        """Lets time pass: what is due arrives, consumers report, and the monitor, if it lives, measures speeds."""
+        """Lets time pass: what is due arrives, consumers go on, and the monitor, if it lives, measures speeds."""
         self.now += seconds
-        due = [command for arrival, command in self.commands if arrival <= self.now]
-        self.commands = [(arrival, command) for arrival, command in self.commands if arrival > self.now]
-        for command in due:
-            if (consumer := self.consumers.get(command.consumer)) is not None:
-                consumer.apply(command)
-                self.watch()
-        for consumer in self.consumers.values():
-            if consumer.silent:
-                continue
-            self.reports += [(arrival, consumer.report(self.now)) for arrival in self.arrivals()]
-            consumer.ready = True
-        reported = [report for arrival, report in self.reports if arrival <= self.now]
-        self.reports = [(arrival, report) for arrival, report in self.reports if arrival > self.now]
-        for report in reported:
-            self.handle(ConsumerReported(self.now, report))
+        self.lake.produced.update({partition: self.random.randrange(3) for partition in sorted(self.speeds)})
+        for command in self._due(self.commands):
+            for process in self.processes:
+                if process.consumer == command.consumer and not process.silent:
+                    process.inbox.append(command)
+        self._let_consumers_go_on()
+        for consumer, process in list(self.consumers.items()):
+            if process.ended or (process.doomed and not process.frozen):
+                self.kill(consumer)
+        for message in self._due(self.messages):
+            self.history.append(message)
+            self.unheard.append(message)
+        if not self.listens:
+            return
+        unheard, self.unheard = self.unheard, []
+        for message in unheard:
+            match message:
+                case ConsumerReport():
+                    self.handle(ConsumerReported(self.now, message))
+                case ControllerClaim(epoch=self.epoch, sequence=sequence):
+                    self.handle(ClaimHeard(self.now, sequence))
+                case _:
+                    pass
         if monitor:
-            self.handle(SpeedsMeasured(self.now, WriteSpeeds(self.now, dict(self.speeds), self.unknown)))
+            self.handle(SpeedsMeasured(self.now, self.write_speeds()))
         self.handle(Ticked(self.now))
 
-    def watch(self) -> None:
-        readers: dict[TopicPartition, int] = {}
-        for consumer in self.consumers.values():
-            for partition in consumer.held:
-                readers[partition] = readers.get(partition, 0) + 1
-        self.most_readers = max(self.most_readers, *readers.values(), 0) if readers else self.most_readers
+    def write_speeds(self) -> WriteSpeeds:
+        """What the monitor tells: of partitions whose lag is not told (`lags_unknown`), none, else `lags` or no lag."""
+        named = self.speeds.keys() | self.unknown
+        lags = {p: Lag(0, self.lags.get(p, 0.0), None) for p in named - self.lags_unknown}
+        return WriteSpeeds(self.now, dict(self.speeds), self.unknown, lags=lags)
+
+    def _due(self, on_their_way: list[tuple[float, Message]]) -> list[Message]:
+        due = [message for arrival, message in on_their_way if arrival <= self.now]
+        on_their_way[:] = [(arrival, message) for arrival, message in on_their_way if arrival > self.now]
+        return due
+
+    def _let_consumers_go_on(self) -> None:
+        for _ in range(2):
+            for process in self.processes:
+                process.step(self.lake)
+                self._count_readers()
+            self.lake.work()
+        for process in self.processes:
+            if process.speaks:
+                self.messages += [(arrival, process.report(self.now)) for arrival in self.arrivals()]
+                process.ready = True
+
+    def _count_readers(self) -> None:
+        for partition in self.speeds:
+            readers = sum(process.reads(partition, self.lake) for process in self.processes if not process.ended)
+            self.most_readers = max(self.most_readers, readers)
+
+    @property
+    def converged(self) -> bool:
+        """Whether each partition has exactly one reader that goes on, and the controller is content."""
+        readers = [
+            partition
+            for partition in self.speeds
+            for process in self.processes
+            if process.speaks and process.reads(partition, self.lake)
+        ]
+        return self.controller.state is State.SENTINEL and sorted(readers) == sorted(self.speeds)
 
     def settle(self, steps: int = 400) -> None:
         """Without further faults the group has to converge."""
         self.chaos = 0.0
         for _ in range(steps):
             self.step()
-        assert self.controller.state is State.SENTINEL
-        held = [partition for consumer in self.consumers.values() for partition in consumer.held]
-        assert sorted(held) == sorted(self.speeds), "each partition has exactly one consumer"
+        assert self.converged

@@ -17,18 +17,28 @@ from domain.messages import (
     decode_to_controller,
 )
 from domain.partitions import TopicPartition
-from domain.speeds import WriteSpeeds
+from domain.speeds import Lag, Method, Origin, WriteSpeeds
 
 PARTITIONS = st.builds(TopicPartition, st.text(min_size=1, max_size=20), st.integers(0, 10_000))
-SPEEDS = st.builds(
-    lambda at, known, unknown: WriteSpeeds(at, known, frozenset(unknown - known.keys())),
-    st.floats(0, 2e9),
-    st.dictionaries(PARTITIONS, st.floats(0, 1e12), max_size=5),
-    st.sets(PARTITIONS, max_size=5),
-)
+ORIGINS = st.builds(Origin, st.sampled_from(Method), st.floats(0, 1e6))
+LAGS = st.builds(Lag, st.integers(0, 10**15), st.floats(0, 1e15), st.none() | st.floats(0, 1e9))
 
 
-@given(SPEEDS)
+@st.composite
+def write_speeds(draw: st.DrawFn) -> WriteSpeeds:
+    known = draw(st.dictionaries(PARTITIONS, st.floats(0, 1e12), max_size=5))
+    unknown = frozenset(draw(st.sets(PARTITIONS, max_size=5)) - known.keys())
+    named = sorted(known.keys() | unknown)
+    return WriteSpeeds(
+        measured_at=draw(st.floats(0, 2e9)),
+        bytes_per_s=known,
+        unknown=unknown,
+        origins=draw(st.dictionaries(st.sampled_from(sorted(known)), ORIGINS)) if known else {},
+        lags=draw(st.dictionaries(st.sampled_from(named), LAGS)) if named else {},
+    )
+
+
+@given(write_speeds())
 def test_write_speeds_survive_the_wire(speeds: WriteSpeeds) -> None:
     assert WriteSpeedReport.decode(WriteSpeedReport.of(speeds).encode()).speeds == speeds
 
@@ -90,6 +100,12 @@ def test_a_speed_that_is_no_finite_number_is_refused(speed: str) -> None:
 def test_a_field_that_a_later_program_adds_is_left_aside() -> None:
     text = '{"measured_at": 1.0, "partitions": [], "colour": "blue"}'
     assert WriteSpeedReport.decode(text.encode()).partitions == ()
+
+
+def test_speeds_from_a_monitor_that_tells_no_origin_and_no_lag_are_speeds_all_the_same() -> None:
+    text = '{"measured_at": 1.0, "partitions": [{"topic": "a", "partition": 0, "speed": 7}]}'
+    speeds = WriteSpeedReport.decode(text.encode()).speeds
+    assert (dict(speeds.bytes_per_s), speeds.origins, speeds.lags) == ({TopicPartition("a", 0): 7.0}, {}, {})
 
 
 @pytest.mark.parametrize("speed", [float("nan"), float("inf"), -1.0])

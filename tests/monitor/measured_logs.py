@@ -16,6 +16,8 @@ class FakeLogs:
     described: dict[str, Topic] = field(default_factory=dict)
     stored: dict[TopicPartition, int] = field(default_factory=dict)
     ranges: dict[TopicPartition, OffsetRange] = field(default_factory=dict)
+    commits: dict[TopicPartition, int | None] = field(default_factory=dict)
+    coordinator_away: bool = False
     compacted_topics: set[str] = field(default_factory=set)
     brokers_away: set[int] = field(default_factory=set)
     is_away: bool = False
@@ -40,6 +42,11 @@ class FakeLogs:
 
     def offsets(self, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, OffsetRange]:
         return {partition: self.ranges[partition] for partition in partitions if partition in self.ranges}
+
+    def committed(self, group: str, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int | None]:
+        if self.coordinator_away:
+            raise BrokerAwayError(f"the coordinator of {group} does not answer")
+        return {partition: self.commits[partition] for partition in partitions if partition in self.commits}
 
 
 def topic(name: str, leaders: Mapping[int, int | None] | None = None, topic_id: str = "") -> Topic:

@@ -3,7 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from monitor.growth import RECORD_SIZE_MEMORY_S, Growth, LogMeasurement, Method, OffsetRange, RecordSize, growth
+from domain.speeds import Method
+from monitor.growth import RECORD_SIZE_MEMORY_S, Growth, LogMeasurement, OffsetRange, RecordSize, growth
 
 BEFORE = LogMeasurement(at=0, topic_id="a", leader=1, stored_bytes=1000, offsets=OffsetRange(10, 20))
 

@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from cli.embedded.broker import Broker
 from domain.messages import WriteSpeedReport
 from domain.partitions import TopicPartition
+from domain.speeds import Lag, Method
 from monitor.cluster_logs import BrokerAwayError, ClusterLogs
 from monitor.connection import ConnectionSettingsError
 from monitor.growth import OffsetRange
@@ -92,7 +93,9 @@ def monitoring(broker: Broker, unique_name: str, create_topic: CreateTopic) -> I
     def start(*topics: str, **settings: float) -> Reports:
         write_speed = create_topic(f"speeds-{unique_name}")
         values: dict[str, Any] = {"topics": topics, "interval_s": 0.25, "discovery_interval_s": 0.5} | settings
-        context = running(Monitor(MonitorSettings(**values), broker.bootstrap_servers, {}, write_speed))
+        context = running(
+            Monitor(MonitorSettings(**values), broker.bootstrap_servers, {}, write_speed, group=unique_name)
+        )
         context.__enter__()
         ends.append(lambda: context.__exit__(None, None, None))
         reports = Reports(broker.bootstrap_servers, write_speed)
@@ -171,6 +174,43 @@ def relative_errors(reports: Reports, load: Load, topic: str, since: float, wind
             assert measured is not None
             errors.append(abs(measured / load.speed(report.measured_at, window_s) - 1))
     return errors
+
+
+def test_the_lag_of_the_group_is_published_from_before_its_first_commit_on(
+    monitoring: Monitoring, create_topic: CreateTopic, broker: Broker, producer: Producer, unique_name: str
+) -> None:
+    topic = create_topic(unique_name, partitions=2)
+    write(producer, topic, 10)
+    reports = monitoring(topic)
+    (*_, last) = reports.until(lambda report: len(report.speeds.lags) == 2)
+    assert last.speeds.lags[TopicPartition(topic, 1)] == Lag(0, 0.0, 0.0)
+    first = last.speeds.lags[TopicPartition(topic, 0)]
+    assert (first.records, first.seconds) == (10, None)
+    assert 100_000 < first.bytes < 102_000
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": unique_name})
+    consumer.commit(offsets=[KafkaPartition(topic, 0, 4)], asynchronous=False)
+    consumer.close()
+    (*_, last) = reports.until(lambda report: report.speeds.lags[TopicPartition(topic, 0)].records == 6)
+    assert last.speeds.lags[TopicPartition(topic, 0)].bytes == pytest.approx(0.6 * first.bytes, rel=0.01)
+
+
+def test_each_speed_tells_how_and_when_it_was_measured(
+    monitoring: Monitoring, create_topic: CreateTopic, admin: AdminClient, producer: Producer, unique_name: str
+) -> None:
+    topic = create_topic(unique_name, partitions=2)
+    reports = monitoring(topic, window_s=60)
+    (*_, last) = reports.until(knows(topic))
+    origin = last.speeds.origins[TopicPartition(topic, 0)]
+    assert origin.method is Method.STORED_BYTES
+    assert 0 <= origin.age_s < PATIENCE_S
+    write(producer, topic, 10)
+    reports.until(writes(topic))
+    partition = KafkaPartition(topic, 0, 5)
+    admin.delete_records([partition])[partition].result(timeout=30)
+    (*_, last) = reports.until(
+        lambda report: report.speeds.origins[TopicPartition(topic, 0)].method is Method.END_OFFSETS
+    )
+    assert last.speeds.origins[TopicPartition(topic, 1)].method is Method.STORED_BYTES
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ def surveyor_of() -> Iterator[MakeSurveyor]:
     made: list[Surveyor] = []
 
     def make(cluster: FakeLogs) -> Surveyor:
-        made.append(Surveyor(cluster, SETTINGS))
+        made.append(Surveyor(cluster, SETTINGS, group="readers"))
         return made[-1]
 
     yield make
@@ -137,7 +137,7 @@ class HangingLogs(FakeLogs):
 
 @contextmanager
 def impatient_surveyor(cluster: HangingLogs) -> Iterator[Surveyor]:
-    surveyor = Surveyor(cluster, MonitorSettings(topics=("a",), interval_s=0.1))
+    surveyor = Surveyor(cluster, MonitorSettings(topics=("a",), interval_s=0.1), group="readers")
     try:
         yield surveyor
     finally:
@@ -183,3 +183,40 @@ def test_a_broker_that_refuses_offsets_is_measured_by_its_sizes(surveyor_of: Mak
     ((_, measurement),) = survey.measurements
     assert (measurement.stored_bytes, measurement.offsets) == (100, None)
     assert survey.away == {}
+
+
+def test_the_groups_commits_come_with_each_round_and_a_coordinator_that_is_away_costs_nothing_else(
+    surveyor_of: MakeSurveyor,
+) -> None:
+    cluster = FakeLogs({"a": topic("a", {0: 1, 1: 1})}, stored={A0: 100}, commits={A0: 7, A1: None})
+    surveyor = surveyor_of(cluster)
+    assert surveyor.survey().committed is None
+    assert surveyor.survey().committed == {A0: 7, A1: None}
+    cluster.coordinator_away = True
+    survey = surveyor.survey()
+    assert (survey.committed, survey.commits_unknown) == (None, "the coordinator of readers does not answer")
+    assert sizes(survey) == {A0: 100}
+    cluster.coordinator_away = False
+    survey = surveyor.survey()
+    assert (survey.committed, survey.commits_unknown) == ({A0: 7, A1: None}, None)
+
+
+def test_a_coordinator_that_hangs_is_not_asked_again_and_its_late_answer_counts() -> None:
+    @dataclass
+    class HangingCoordinator(HangingLogs):
+        asked: int = 0
+
+        def committed(self, group: str, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int | None]:
+            self.asked += 1
+            self.let_go.wait()
+            return super().committed(group, partitions)
+
+    cluster = HangingCoordinator({"a": topic("a")}, stored={A0: 100}, commits={A0: 7})
+    with impatient_surveyor(cluster) as surveyor:
+        while not surveyor.survey().measurements:
+            pass
+        assert surveyor.survey().committed is None
+        cluster.let_go.set()
+        while (committed := surveyor.survey().committed) is None:
+            pass
+        assert (committed, cluster.asked) == ({A0: 7}, 1)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.growth import LogMeasurement, Method, OffsetRange
+from domain.speeds import Method
+from monitor.growth import LogMeasurement, OffsetRange
 from monitor.window import SpeedWindow
 
 

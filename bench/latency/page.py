@@ -1,0 +1,182 @@
+"""The page: what was compared and how, the figures, and an account of where kcga is better and where it is not."""
+
+from collections.abc import Iterator, Sequence
+
+from bench.figures import markdown_table, run_facts
+from bench.latency.autoscalers import HPA_STABILISATION_S, HPA_SYNC_S, HPA_TOLERANCE, FlinkSettings
+from bench.latency.contenders import (
+    CAPACITY,
+    FLINK_RESTART_S,
+    FLINK_TUNED,
+    RECORD_BYTES,
+    TICK_S,
+    UNCOMMITTED_S,
+    WARM_UP_S,
+    Outcome,
+)
+from bench.latency.kafka_group import HEARTBEAT_S
+from bench.latency.kcga_group import MESSAGE_S, SOLVE_LIMIT_S, WINDOW_S
+from bench.latency.shapes import PARTITIONS, STEP_S
+from bench.latency.times import Times
+
+REFERENCE = "kcga exact@0.5"
+"""kcga as it is unless something is set."""
+TIMES_LOWER = 10
+_HEADINGS = (
+    "contender",
+    "consumer-hours",
+    "mean consumers",
+    "p50 [s]",
+    "p99 [s]",
+    "p99.9 [s]",
+    "partition-seconds unread",
+    "migrations",
+    "highest lag [1,000 records]",
+)
+_WHY_BETTER = {
+    "fixed": "nothing ever moves, and there are enough consumers for every partition's highest speed",
+    "lag": "it lets records wait before it adds a consumer",
+    "flink": "it keeps fewer readers than the load needs, and lets records wait",
+    "kcga": "another setting of kcga",
+}
+
+
+def page_of(outcomes: Sequence[Outcome], seed: int, minutes: float, times: Times, plot: str) -> str:
+    shapes = list(dict.fromkeys(outcome.shape for outcome in outcomes))
+    facts = [
+        ("Seed", str(seed)),
+        ("Loads", f"{PARTITIONS} partitions, {minutes:g} minutes of which the first {WARM_UP_S / 60:g} do not count"),
+        ("Measured times", f"{times.words}; {times.source}"),
+    ]
+    sections = [
+        "# From produce to read: kcga beside what users have today",
+        "How long records wait until somebody reads them, and how many consumers that takes. A simulation: its queues "
+        "are exact, kcga's controller and solver are the real ones, and what handovers take was measured.",
+        run_facts("bench.latency", facts),
+        f"![Consumer-hours against p99]({plot})",
+        "## In short",
+        "\n".join(f"- {sentence}" for sentence in _in_short(outcomes, shapes)),
+        "## Where kcga loses",
+        "\n".join(f"- {sentence}" for sentence in _losses(outcomes, shapes)),
+        "## Figures",
+    ]
+    for shape in shapes:
+        sections += [f"### {shape}", table([outcome for outcome in outcomes if outcome.shape == shape])]
+    sections += ["## The model", _model()]
+    return "\n\n".join(sections) + "\n"
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    return markdown_table(
+        _HEADINGS,
+        (
+            (
+                o.contender,
+                f"{o.consumer_hours:.1f}",
+                f"{o.mean_consumers:.1f}",
+                f"{o.p50_s:.1f}",
+                f"{o.p99_s:.1f}",
+                f"{o.p999_s:.1f}",
+                f"{o.unread_s:,.0f}",
+                f"{o.migrations:,}",
+                f"{o.highest_lag / 1000:,.0f}",
+            )
+            for o in outcomes
+        ),
+    )
+
+
+def _in_short(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> Iterator[str]:
+    """The claims, each worked out from the figures."""
+    for shape in shapes:
+        ours = _reference(outcomes, shape)
+        as_many = [o for o in outcomes if o.shape == shape and o.kind == "fixed" and "+" not in o.contender]
+        best = min(as_many, key=lambda o: o.p99_s)
+        verdict = "at least" if best.p99_s >= TIMES_LOWER * ours.p99_s else "not"
+        yield (
+            f"{shape}: p99 {ours.p99_s:.1f} s, against {best.p99_s:.1f} s of Kafka's group with as many consumers "
+            f"({best.contender}): {verdict} {TIMES_LOWER} times lower."
+        )
+    for name in dict.fromkeys(o.contender for o in outcomes if o.kind == "lag"):
+        better = [shape for shape in shapes if _is_better(_reference(outcomes, shape), _of(outcomes, shape, name))]
+        yield (
+            f"Against the lag-based autoscaler with a threshold of {name.removeprefix('lag ')} a consumer: fewer "
+            f"consumer-hours and a lower p99 on {len(better)} of {len(shapes)} loads."
+        )
+
+
+def _losses(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> Iterator[str]:
+    """Whatever has fewer consumer-hours, or a lower p99 or p99.9, than kcga as it is unless something is set."""
+    found = False
+    for shape in shapes:
+        ours = _reference(outcomes, shape)
+        for other in (o for o in outcomes if o.shape == shape and o.kind != "kcga"):
+            advantages = []
+            if other.consumer_hours < ours.consumer_hours:
+                advantages.append(f"{1 - other.consumer_hours / ours.consumer_hours:.0%} fewer consumer-hours")
+            for name, theirs, mine in (("p99", other.p99_s, ours.p99_s), ("p99.9", other.p999_s, ours.p999_s)):
+                if theirs < mine - TICK_S:
+                    advantages.append(f"{name} {theirs:.1f} s against {mine:.1f} s")
+            if advantages:
+                found = True
+                price = (
+                    f"{other.consumer_hours / ours.consumer_hours - 1:.0%} more consumer-hours"
+                    if other.consumer_hours > ours.consumer_hours
+                    else f"p99 {other.p99_s:.1f} s against {ours.p99_s:.1f} s"
+                )
+                yield f"{shape}, {other.contender}: {', '.join(advantages)}, for {price}: {_WHY_BETTER[other.kind]}."
+    if not found:
+        yield "Nowhere in these figures."
+
+
+def _is_better(ours: Outcome, other: Outcome) -> bool:
+    return ours.consumer_hours < other.consumer_hours and ours.p99_s < other.p99_s
+
+
+def _reference(outcomes: Sequence[Outcome], shape: str) -> Outcome:
+    return _of(outcomes, shape, REFERENCE)
+
+
+def _of(outcomes: Sequence[Outcome], shape: str, name: str) -> Outcome:
+    return next(o for o in outcomes if o.shape == shape and o.contender == name)
+
+
+def _model() -> str:
+    flink = FlinkSettings()
+    return "\n".join(
+        f"- {sentence}"
+        for sentence in (
+            f"A record is read when its consumer, which reads {CAPACITY / 1e6:g} MB/s, comes to it. A consumer shares "
+            "its capacity fairly among its partitions. The gathering of a batch and its way into the lake are not in "
+            "these figures: they are the same for everyone, and come on top.",
+            f"Speeds change every {STEP_S:g} s. Time goes in ticks of {TICK_S:g} s, within which the curves of what is "
+            "written and read are straight; the quantiles over all bytes follow from the curves. What is not read at "
+            "the end counts with its age then.",
+            f"Records of {RECORD_BYTES:,} bytes. A partition without a reader counts as unread, whether or not "
+            "anything is written to it.",
+            f"kcga: the real controller with its default settings (`exact@0.5` is what it does unless something is "
+            f"set), except that a call of the solver has {SOLVE_LIMIT_S:g} s. The monitor's speeds are means over "
+            f"{WINDOW_S:g} s, so kcga learns of a change late; a message takes {MESSAGE_S:g} s. The time of each stop, "
+            "start and creation is drawn from those measured. Consumers count from creation to end. mbfp and mwf are "
+            "told 0.75 of the capacity, as by the paper's authors; where their plan breaks a rule of the controller, "
+            "the plan by rule is taken.",
+            "Kafka's group (`kafka-range`, `kafka-sticky`): the classic protocol and assignors, checked against "
+            "Kafka 4.3.1. A fixed group never moves anything. As many consumers: kcga's mean, rounded up; +60 %: as "
+            "many as it takes, after the paper's successor.",
+            f"The lag-based autoscaler (`lag`): KEDA's Kafka scaler and the Horizontal Pod Autoscaler, by their "
+            f"published rules: a sync each {HPA_SYNC_S:g} s with a fresh lag, tolerance {HPA_TOLERANCE:g}, growth to "
+            f"the double or by 4, {HPA_STABILISATION_S:g} s of stabilisation before shrinking, as many consumers as "
+            "partitions at most; in front of a cooperative-sticky group. 10 records is the default threshold; the "
+            "others are so many seconds of a consumer's reading. The lag is that of the commits, which are "
+            f"{UNCOMMITTED_S:g} s behind the reading.",
+            f"A member learns of a rebalance with its next heartbeat ({HEARTBEAT_S:g} s, evenly), and takes part after "
+            "a time drawn from the measured stops: the same writer, with the same batch in hand.",
+            f"Flink (`flink`): its autoscaler's published rule and defaults: target utilisation {flink.utilisation:g} "
+            f"within {flink.boundary:g}, a window of {flink.window_s:g} s, {flink.stabilisation_s:g} s of "
+            f"stabilisation, catch-up in {flink.catch_up_s:g} s, a restart expected to take {flink.restart_s:g} s, a "
+            f"parallelism that divides the partitions. `tuned`: {FLINK_TUNED.window_s:g}, "
+            f"{FLINK_TUNED.stabilisation_s:g}, {FLINK_TUNED.catch_up_s:g} and {FLINK_TUNED.restart_s:g} s. That a "
+            f"restart does take {FLINK_RESTART_S:g} s is assumed, not measured. Readers do not help each other: one "
+            "that has too many partitions falls behind while the mean utilisation is fine.",
+        )
+    )

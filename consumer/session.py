@@ -1,0 +1,135 @@
+"""Sessions of Spark: on a Spark Connect server, or of this process, which then has a JVM of its own.
+
+Where Spark is, is one text: `sc://host:port` is a server's address, anything else a master (`local[2]`, `spark://...`).
+"""
+
+import re
+import threading
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import cast
+
+import structlog
+from pyspark.sql import SparkSession
+
+log = structlog.get_logger(__name__)
+
+NO_CONF: Mapping[str, str] = MappingProxyType({})
+
+_OF_EACH_SESSION: Mapping[str, str] = MappingProxyType(
+    {
+        # Over this size a batch would stay with the server for as long as the session lives.
+        "spark.sql.session.localRelationCacheThreshold": "104857600",
+        "spark.sql.session.timeZone": "UTC",
+        # A table's log is small: the default of 50 tasks to read it costs more than they save.
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.shuffle.partitions": "4",
+    }
+)
+
+_OF_AN_OWN_JVM: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalogImplementation": "in-memory",
+        # Half the time to the first write: jobs here are short.
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError",
+        "spark.scheduler.mode": "FAIR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+)
+_OF_THIS_MACHINE: Mapping[str, str] = MappingProxyType(
+    {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+)
+
+
+class LakeError(RuntimeError):
+    """Spark did not do what it was asked; what that was may or may not have happened."""
+
+
+class SparkGoneError(LakeError):
+    """The JVM of this process has ended: only a new process has another."""
+
+
+def is_remote(spark: str) -> bool:
+    """Whether Spark is on a server, and not of this process."""
+    return spark.startswith("sc://")
+
+
+def open_session(spark: str, conf: Mapping[str, str] = NO_CONF) -> SparkSession:
+    """A session that has answered: a new one on a server; of this process always the same.
+
+    Args:
+        spark: `sc://host:port` or a master.
+        conf: Spark's settings, for a session of this process.
+
+    Raises:
+        LakeError: Spark did not answer, or refused.
+    """
+    return _on_server(spark) if is_remote(spark) else _of_this_process(spark, conf)
+
+
+def release(session: SparkSession) -> None:
+    """Ends the session, and with it whatever Spark still does for it; as far as it answers."""
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    try:
+        if not isinstance(session, RemoteSession):
+            session.stop()
+            return
+        try:
+            session.client.release_session()
+        finally:
+            session.client.close()
+    except Exception as error:
+        log.info("a session was not released", reason=brief(error))
+
+
+def let_go(session: SparkSession) -> None:
+    """Releases the session without waiting for a Spark that may not answer."""
+    threading.Thread(target=release, args=(session,), daemon=True).start()
+
+
+def brief(error: BaseException) -> str:
+    """What the error says in one line of at most 300 characters: of an error of gRPC its details, else its first."""
+    text = str(error).strip()
+    details = re.search(r'^\s*details = "(.*)"$', text, re.MULTILINE)
+    line = details[1] if details else text.partition("\n")[0]
+    return f"{type(error).__name__}: {line[:300]}" if line else type(error).__name__
+
+
+def _on_server(remote: str) -> SparkSession:
+    # Imported here: a process with a JVM of its own does not need it.
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    session = RemoteSession(connection=remote)
+    # The client's own policy keeps trying for 10 minutes, during which its caller could say nothing of it.
+    session.client.set_retry_policies([])
+    try:
+        for name, value in _OF_EACH_SESSION.items():
+            session.conf.set(name, value)
+    except Exception as error:
+        session.client.close()
+        raise LakeError(f"no session on {remote}: {brief(error)}") from error
+    return cast(SparkSession, session)  # another class, with the same methods
+
+
+def _of_this_process(master: str, conf: Mapping[str, str]) -> SparkSession:
+    of_this_machine = _OF_THIS_MACHINE if master.startswith("local") else NO_CONF
+    settings: dict[str, bool | float | int | str | None] = {
+        **_OF_AN_OWN_JVM,
+        **of_this_machine,
+        **_OF_EACH_SESSION,
+        **conf,
+    }
+    builder = SparkSession.builder.master(master).appName("kcga").config("spark.api.mode", "classic")
+    try:
+        session = builder.config(map=settings).getOrCreate()
+    except Exception as error:  # whatever the launch of a JVM, py4j and Spark raise
+        raise LakeError(f"no session of its own on {master}: {brief(error)}") from error
+    try:
+        session.sql("SELECT 1").collect()
+    except Exception as error:
+        raise SparkGoneError(f"the session on {master} has ended: {brief(error)}") from error
+    return session

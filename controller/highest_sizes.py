@@ -1,0 +1,69 @@
+"""The highest size of each partition over a window of the recent past, in bounded memory.
+
+The window is cut into buckets; each keeps one number for each partition. What is asked for covers the whole window and
+at most one bucket more, never less: a plan that fits it would have fitted at any moment of the window.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.sizes import Size
+from domain.partitions import TopicPartition
+
+BUCKETS = 12
+
+
+@dataclass(slots=True)
+class _Bucket:
+    begins: float
+    newest: float
+    highest: dict[TopicPartition, Size] = field(default_factory=dict)
+
+
+class HighestSizes:
+    """Remembers at most `BUCKETS` + 2 sizes of each partition.
+
+    Args:
+        window_s: how far back it remembers, 0 or more; with 0 only the newest sizes.
+        longest_gap_s: after a longer time without sizes the past counts as unknown: what was not seen may have been
+            high.
+    """
+
+    def __init__(self, window_s: float, longest_gap_s: float) -> None:
+        self._window_s = window_s
+        self._longest_gap_s = longest_gap_s
+        self._buckets: deque[_Bucket] = deque()
+        self._known_since: float | None = None
+
+    @property
+    def known_since(self) -> float | None:
+        """From when on sizes have come without a gap, in seconds since the epoch; None before the first."""
+        return self._known_since
+
+    def record(self, at: float, sizes: Mapping[TopicPartition, Size]) -> None:
+        """Takes in the sizes that are the newest known at `at`, which must not go back."""
+        last = self._buckets[-1] if self._buckets else None
+        if last is None or at - last.newest > self._longest_gap_s:
+            self._known_since = at
+        if last is None or (at > last.begins and at >= last.begins + self._window_s / BUCKETS):
+            last = _Bucket(at, at)
+            self._buckets.append(last)
+        last.newest = at
+        highest = last.highest
+        for partition, size in sizes.items():
+            known = highest.get(partition)
+            if known is None or size.total >= known.total:  # among equals the newest
+                highest[partition] = size
+        while self._buckets[0].newest < at - self._window_s:
+            self._buckets.popleft()
+
+    def over(self, sizes: Mapping[TopicPartition, Size]) -> dict[TopicPartition, Size]:
+        """The highest size of each of these partitions within the window, at least its present one in `sizes`."""
+        highest = dict(sizes)
+        for bucket in self._buckets:
+            for partition, size in bucket.highest.items():
+                known = highest.get(partition)
+                if known is not None and size.total > known.total:
+                    highest[partition] = size
+        return highest

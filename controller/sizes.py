@@ -1,0 +1,87 @@
+"""The size of a partition: what a consumer must have to spare for it, in bytes/s.
+
+That is its write speed, and what it takes to drain its backlog within the recovery time. Without backlog, or with a
+recovery time of 0, it is the paper's. Why a backlog counts no further than up to a consumer's capacity, and what else
+follows: `docs/decisions/0008-backlog.md`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.standing_lag import StandingLag
+from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """In bytes/s, both."""
+
+    write_speed: float
+    backlog: float = 0.0
+    """What it takes to drain it in time."""
+
+    @property
+    def total(self) -> float:
+        return self.write_speed + self.backlog
+
+
+def size(write_speed: float, behind: float, recovery_time_s: float, capacity: float) -> Size:
+    """The size of a partition.
+
+    Args:
+        write_speed: in bytes/s.
+        behind: the backlog, in bytes.
+        recovery_time_s: within which it is to be drained; 0 leaves it out.
+        capacity: what a consumer reads at most, in bytes/s. One that has the partition to itself cannot do more, so a
+            backlog makes no partition larger than that: only writing too fast does.
+    """
+    if recovery_time_s == 0:
+        return Size(write_speed)
+    return Size(write_speed, max(0.0, min(behind / recovery_time_s, capacity - write_speed)))
+
+
+class Sizes:
+    """The sizes of the partitions of interest, by what is known last of their write speeds and lags.
+
+    Args:
+        recovery_time_s: within which a backlog is to be drained; 0 leaves backlogs out.
+        capacity: what a consumer reads at most, in bytes/s.
+    """
+
+    def __init__(self, recovery_time_s: float, capacity: float) -> None:
+        self._recovery_time_s = recovery_time_s
+        self._capacity = capacity
+        self._write_speeds: dict[TopicPartition, float] = {}
+        self._lags = StandingLag()
+        self._fresh: frozenset[TopicPartition] = frozenset()
+        self._present: dict[TopicPartition, Size] = {}
+
+    @property
+    def present(self) -> Mapping[TopicPartition, Size]:
+        """Of the partitions that ever had a speed. What was not measured since counts as it was: nothing falls to 0."""
+        return self._present
+
+    @property
+    def fresh(self) -> frozenset[TopicPartition]:
+        """The partitions of which all that counts was known when speeds came last."""
+        return self._fresh
+
+    def measured(self, at: float, speeds: WriteSpeeds) -> None:
+        """Speeds and lags came, at `at`, which must not go back."""
+        self._write_speeds.update(speeds.bytes_per_s)
+        self._fresh = frozenset(speeds.bytes_per_s)
+        if self._recovery_time_s > 0:
+            self._lags.record(at, {partition: lag.bytes for partition, lag in speeds.lags.items()})
+            self._fresh &= speeds.lags.keys()
+        self._present = {
+            # A lag that was never known is none that could be planned for; while it is not fresh, nothing shrinks.
+            partition: size(speed, self._lags.of(partition) or 0.0, self._recovery_time_s, self._capacity)
+            for partition, speed in self._write_speeds.items()
+        }
+
+    def forget(self, partition: TopicPartition) -> None:
+        """It is of no interest any more."""
+        self._write_speeds.pop(partition, None)
+        self._present.pop(partition, None)
+        self._lags.forget(partition)

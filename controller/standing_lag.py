@@ -1,0 +1,42 @@
+"""What of a partition's lag is a backlog: the least that it was over the last while.
+
+A consumer reads in cycles, so what it has not committed rises and falls with them, and says nothing of whether it keeps
+up. What it does not get rid of in any cycle of a while is behind. A lag that falls counts at once; one that rises when
+it has stood for `PERIOD_S`, after twice that at the latest.
+"""
+
+from collections.abc import Mapping
+
+from domain.partitions import TopicPartition
+
+PERIOD_S = 15.0
+"""Longer than a consumer's cycle."""
+
+
+class StandingLag:
+    """Remembers two lags of each partition; one that is not measured keeps the last that was."""
+
+    def __init__(self) -> None:
+        self._period_began: float | None = None
+        self._before: dict[TopicPartition, float] = {}
+        """The least of the last period in which the partition was measured, before this one."""
+        self._least: dict[TopicPartition, float] = {}
+        """Of this period."""
+
+    def record(self, at: float, lags: Mapping[TopicPartition, float]) -> None:
+        """Takes in the lags, in bytes, that are known at `at`, which must not go back."""
+        if self._period_began is None or at - self._period_began >= PERIOD_S:
+            self._period_began = at
+            self._before.update(self._least)
+            self._least = {}
+        for partition, behind in lags.items():
+            self._least[partition] = min(behind, self._least.get(partition, behind))
+
+    def forget(self, partition: TopicPartition) -> None:
+        self._before.pop(partition, None)
+        self._least.pop(partition, None)
+
+    def of(self, partition: TopicPartition) -> float | None:
+        """In bytes; None where no lag of the partition was ever known."""
+        known = [least[partition] for least in (self._before, self._least) if partition in least]
+        return min(known, default=None)

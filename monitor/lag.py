@@ -1,0 +1,37 @@
+"""Decides how far the group is behind on one partition: from what its log holds and what the group has committed.
+
+Invariant: what cannot be read any more is not counted, and no lag is larger than the log.
+"""
+
+from domain.speeds import Lag
+from monitor.growth import OffsetRange
+
+
+def lag(
+    held: OffsetRange,
+    stored_bytes: int,
+    committed: int | None,
+    *,
+    bytes_per_record: float | None,
+    bytes_per_s: float | None,
+) -> Lag:
+    """What is written and not committed yet.
+
+    Args:
+        held: what the log holds.
+        stored_bytes: what that takes on the broker's disk.
+        committed: the offset that the group goes on at; None where it has committed nothing: it then begins with the
+            log.
+        bytes_per_record: of recent records; None where it is not known, and the average of the whole log stands in.
+        bytes_per_s: the partition's write speed; None where it is not known.
+    """
+    begin = held.start if committed is None else max(held.start, committed)
+    # The commit may be newer than the log's end, which was asked for at about the same time.
+    records = max(0, held.end - begin)
+    if records == 0:
+        return Lag(0, 0.0, 0.0)
+    if bytes_per_record is None:
+        bytes_per_record = stored_bytes / (held.end - held.start)
+    # Records that compaction removed are counted, and take no place: the log's size is the limit.
+    in_bytes = min(records * bytes_per_record, float(stored_bytes))
+    return Lag(records, in_bytes, in_bytes / bytes_per_s if bytes_per_s else None)

@@ -1,0 +1,270 @@
+"""Whom a start names, and for how long."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from controller.former_writers import REMEMBERED, FormerWriters
+from controller.group import Group
+from controller.history import Beginning, beginning
+from controller.numbering import avoid
+from domain.assignment import Assignment
+from domain.messages import (
+    Action,
+    ConsumerCommand,
+    ConsumerReport,
+    ConsumerState,
+    ControlAction,
+    ControllerClaim,
+    ControlRequest,
+    MessageToController,
+    Order,
+    PartitionRef,
+)
+from domain.partitions import TopicPartition
+
+ORDERS, MORE_ORDERS = TopicPartition("orders", 0), TopicPartition("orders", 1)
+CLICKS = TopicPartition("clicks", 0)
+
+
+class Talk:
+    """A group, and what its consumers report to it."""
+
+    def __init__(self, *unsealed: str) -> None:
+        self.group = Group()
+        self.group.former.inherit(unsealed, ())
+        self._sequence = 0
+        self._reports: dict[tuple[int, str], int] = {}
+
+    def order(self) -> Order:
+        self._sequence += 1
+        return Order(7, self._sequence)
+
+    def begin(self, *consumers: int, found: bool = False) -> None:
+        for consumer in consumers:
+            self.group.add(consumer, 0.0, barrier=self.order() if found else None)
+            if not found:
+                self.report(consumer)
+
+    def report(
+        self,
+        consumer: int,
+        held: Iterable[TopicPartition] = (),
+        *,
+        incarnation: str = "a",
+        applied: Order | None = None,
+        taking_over: Iterable[TopicPartition] = (),
+        state: ConsumerState = ConsumerState.READY,
+    ) -> bool:
+        sequence = self._reports.get((consumer, incarnation), 0) + 1
+        self._reports[consumer, incarnation] = sequence
+        epoch, number = applied or Order(7, self._sequence)
+        report = ConsumerReport(
+            consumer=consumer,
+            incarnation=incarnation,
+            sequence=sequence,
+            sent_at=1.0,
+            state=state,
+            applied_epoch=epoch,
+            applied_sequence=number,
+            partitions=tuple(map(PartitionRef.of, held)),
+            taking_over=tuple(map(PartitionRef.of, taking_over)),
+        )
+        return self.group.receive(report, 1.0)
+
+    def send(self, action: Action, consumer: int, *partitions: TopicPartition) -> ConsumerCommand:
+        command = self.group.command(consumer, action, partitions, self.order(), 1)
+        self.group.sent(command, 1.0)
+        return command
+
+    def start(self, consumer: int, *partitions: TopicPartition) -> tuple[str, ...]:
+        return self.send(Action.START, consumer, *partitions).seal
+
+    def stop(self, consumer: int, *partitions: TopicPartition) -> None:
+        self.send(Action.STOP, consumer, *partitions)
+
+
+def test_who_let_go_and_said_so_is_not_named() -> None:
+    talk = Talk()
+    talk.begin(1, 2)
+    talk.start(1, ORDERS)
+    talk.report(1, [ORDERS])
+    talk.stop(1, ORDERS)
+    talk.report(1)
+    assert talk.start(2, ORDERS) == ()
+    talk.group.remove(1)
+    assert talk.start(2, ORDERS) == ()
+
+
+def test_who_is_gone_is_named_for_what_it_had_and_nothing_else() -> None:
+    talk = Talk()
+    talk.begin(1, 2)
+    talk.start(1, ORDERS, CLICKS)
+    talk.report(1, [ORDERS, CLICKS])
+    talk.group.remove(1)
+    assert talk.start(2, MORE_ORDERS) == ()
+    assert talk.start(2, ORDERS) == ("1/a",)
+    assert talk.start(2, CLICKS) == ("1/a",)
+
+
+def test_a_start_that_was_never_acknowledged_counts_and_so_does_a_stop() -> None:
+    talk = Talk()
+    talk.begin(1, 2)
+    talk.start(1, ORDERS)
+    talk.start(1, CLICKS)
+    talk.report(1, [ORDERS, CLICKS])
+    talk.stop(1, CLICKS)
+    talk.group.remove(1)
+    assert talk.start(2, ORDERS) == talk.start(2, CLICKS) == ("1/a",)
+
+
+def test_who_has_left_in_good_order_is_not_named_even_if_it_is_heard_after_its_end() -> None:
+    talk = Talk()
+    talk.begin(1, 2)
+    talk.start(1, ORDERS)
+    talk.report(1, [ORDERS])
+    talk.group.remove(1)
+    talk.report(1, state=ConsumerState.LEAVING)
+    assert talk.start(2, ORDERS) == ()
+
+
+def test_a_process_is_named_when_another_comes_in_its_place() -> None:
+    talk = Talk()
+    talk.begin(1)
+    talk.start(1, ORDERS)
+    talk.report(1, [ORDERS])
+    talk.report(1, incarnation="b")
+    assert talk.start(1, ORDERS) == ("1/a",)
+    assert not talk.report(1, [ORDERS]), "the old one is not listened to any more"
+
+
+def test_a_condemned_process_is_named_while_it_still_exists() -> None:
+    talk = Talk()
+    talk.begin(1, 2)
+    talk.start(1, ORDERS)
+    talk.group.condemn(1)
+    assert not talk.group[1].may_read(ORDERS)
+    assert talk.start(2, ORDERS) == ("1/a",)
+
+
+def test_it_is_forgotten_when_its_successor_reads_and_not_when_it_only_holds() -> None:
+    talk = Talk()
+    talk.begin(1, 2, 3)
+    talk.start(1, ORDERS, MORE_ORDERS)
+    talk.group.remove(1)
+    talk.start(2, ORDERS)
+    talk.report(2, [ORDERS], taking_over=[ORDERS])
+    assert talk.group.former.unsealed == ("1/a",)
+    talk.group.remove(2)
+    assert talk.start(3, ORDERS) == ("1/a", "2/a")
+    talk.report(3, [ORDERS])
+    assert not talk.group.former.unsealed
+    assert talk.group.former.settled == ("1/a", "2/a")
+    assert talk.start(3, MORE_ORDERS) == (), "it was sealed on the whole table"
+
+
+def test_a_seal_on_one_topic_is_none_on_another() -> None:
+    talk = Talk()
+    talk.begin(1, 2)
+    talk.start(1, ORDERS, CLICKS)
+    talk.group.remove(1)
+    talk.start(2, ORDERS)
+    talk.report(2, [ORDERS])
+    assert talk.start(2, CLICKS) == ("1/a",)
+
+
+def test_of_two_starts_only_what_both_named_is_taken_for_sealed() -> None:
+    talk = Talk()
+    talk.begin(1, 2, 3)
+    talk.start(1, ORDERS)
+    talk.group.remove(1)
+    talk.start(2, ORDERS)
+    talk.start(3, ORDERS)
+    talk.group.remove(3)
+    assert talk.start(2, ORDERS) == ("1/a", "3/a")
+    talk.report(2, [ORDERS])
+    assert talk.group.former.unsealed == ("3/a",)
+
+
+def test_what_was_heard_of_before_the_controller_began_may_have_read_anything() -> None:
+    talk = Talk("4/z")
+    talk.begin(1)
+    assert talk.start(1, ORDERS) == ("4/z",)
+    talk.report(1, [ORDERS])
+    assert talk.start(1, MORE_ORDERS) == ()
+    assert talk.start(1, CLICKS) == ("4/z",)
+    talk.report(1, [ORDERS, CLICKS])
+    talk.group.former.settle_everywhere_sealed({"orders", "clicks"})
+    assert talk.group.former.settled == ("4/z",)
+
+
+def test_a_found_consumer_is_no_former_one_once_it_has_reported() -> None:
+    talk = Talk("1/a")
+    talk.begin(1, found=True)
+    talk.begin(2)
+    assert talk.report(1, [ORDERS], applied=Order(6, 9))
+    assert talk.start(2, CLICKS) == ()
+    talk.group.remove(1)
+    assert talk.start(2, MORE_ORDERS) == ("1/a",), "it had not obeyed this controller yet: it may have read anything"
+
+
+def test_of_two_processes_under_one_number_the_first_to_report_counts() -> None:
+    talk = Talk("1/a", "1/b")
+    talk.begin(1, found=True)
+    assert talk.report(1, incarnation="b")
+    assert not talk.report(1, [ORDERS], incarnation="a")
+    assert talk.start(1, ORDERS) == ("1/a",)
+
+
+def test_a_process_that_nobody_knows_may_have_read_anything() -> None:
+    talk = Talk()
+    talk.begin(1)
+    talk.report(9, [CLICKS], incarnation="z")
+    assert talk.start(1, ORDERS) == ("9/z",)
+
+
+def test_only_the_newest_settled_processes_are_remembered() -> None:
+    former = FormerWriters()
+    for number in range(1, REMEMBERED + 3):
+        former.add(f"{number}/a", frozenset())
+    assert former.settled[0] == "3/a"
+    assert len(former.settled) == REMEMBERED
+
+
+def a_report(consumer: int, incarnation: str, state: ConsumerState = ConsumerState.READY) -> ConsumerReport:
+    return ConsumerReport(
+        consumer=consumer, incarnation=incarnation, sequence=1, sent_at=1.0, state=state, applied_epoch=4
+    )
+
+
+def test_a_controller_begins_with_all_who_were_heard_of_and_are_not_accounted_for() -> None:
+    history: list[MessageToController] = [
+        a_report(1, "old"),
+        ControllerClaim(epoch=3, incarnation="c", sent_at=1.0, unsealed=("5/e", "6/f"), settled=("1/old",)),
+        ControlRequest(action=ControlAction.PAUSE, sent_at=2.0),
+        a_report(2, "left"),
+        a_report(2, "left", ConsumerState.LEAVING),
+        a_report(3, "here"),
+        ControllerClaim(
+            epoch=3, incarnation="c", sent_at=3.0, paused=True, unsealed=("6/f",), settled=("1/old", "5/e")
+        ),
+        a_report(1, "old"),
+    ]
+    assert beginning(history) == Beginning(epoch=5, paused=True, unsealed=("3/here", "6/f"), settled=("1/old", "5/e"))
+    assert beginning([]) == Beginning(epoch=1)
+
+
+@pytest.mark.parametrize(
+    ("taken", "reserved", "expected"),
+    [
+        (set(), set(), {ORDERS: 1, CLICKS: 2}),
+        ({1}, set(), {ORDERS: 3, CLICKS: 2}),
+        ({1, 2, 3}, {4}, {ORDERS: 5, CLICKS: 6}),
+        ({1}, {1}, {ORDERS: 1, CLICKS: 2}),
+    ],
+    ids=["none", "one", "several", "pinned"],
+)
+def test_a_number_whose_process_hangs_is_not_used(
+    taken: set[int], reserved: set[int], expected: dict[TopicPartition, int]
+) -> None:
+    assert avoid(Assignment({ORDERS: 1, CLICKS: 2}), taken, reserved) == expected

@@ -1,0 +1,60 @@
+"""The window of the highest sizes: never shorter than it says, and bounded."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.highest_sizes import BUCKETS, HighestSizes
+from controller.sizes import Size
+from domain.partitions import TopicPartition
+
+P, Q = TopicPartition("orders", 0), TopicPartition("orders", 1)
+STEPS = st.lists(st.tuples(st.floats(0, 40), st.floats(0, 100)), min_size=1, max_size=60)
+
+
+@given(window_s=st.floats(0, 100), steps=STEPS)
+def test_it_covers_the_whole_window_and_at_most_a_bucket_more(
+    window_s: float, steps: list[tuple[float, float]]
+) -> None:
+    sizes = HighestSizes(window_s, longest_gap_s=1000.0)
+    at, seen = 0.0, list[tuple[float, float]]()
+    for passed, speed in steps:
+        at += passed
+        seen.append((at, speed))
+        sizes.record(at, {P: Size(speed)})
+    highest = sizes.over({P: Size(steps[-1][1])})[P].total
+    within = max(speed for when, speed in seen if when >= at - window_s)
+    about = max(speed for when, speed in seen if when >= at - window_s - window_s / BUCKETS - 1e-9)
+    assert within <= highest <= about
+
+
+@given(window_s=st.floats(0, 100), steps=STEPS)
+def test_it_never_remembers_more_than_its_buckets(window_s: float, steps: list[tuple[float, float]]) -> None:
+    sizes = HighestSizes(window_s, longest_gap_s=1000.0)
+    at = 0.0
+    for passed, speed in steps:
+        at += passed
+        sizes.record(at, {P: Size(speed)})
+        assert len(sizes._buckets) <= BUCKETS + 2
+
+
+def test_a_partition_that_is_not_asked_for_is_left_out_and_a_new_one_has_its_present_size() -> None:
+    sizes = HighestSizes(60, longest_gap_s=10)
+    sizes.record(0, {P: Size(9.0)})
+    assert sizes.over({Q: Size(3.0)}) == {Q: Size(3.0)}
+
+
+def test_a_gap_makes_the_past_unknown_and_a_short_one_does_not() -> None:
+    sizes = HighestSizes(60, longest_gap_s=10)
+    assert sizes.known_since is None
+    for at in (100, 105, 115):
+        sizes.record(at, {P: Size(1.0)})
+        assert sizes.known_since == 100
+    sizes.record(126, {P: Size(1.0)})
+    assert sizes.known_since == 126
+
+
+def test_the_highest_size_keeps_what_of_it_was_backlog() -> None:
+    sizes = HighestSizes(60, longest_gap_s=10)
+    sizes.record(0, {P: Size(4.0, backlog=5.0)})
+    sizes.record(1, {P: Size(8.0)})
+    assert sizes.over({P: Size(8.0)}) == {P: Size(4.0, backlog=5.0)}
