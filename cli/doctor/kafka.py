@@ -48,7 +48,7 @@ def check_kafka(settings: Settings) -> Iterator[Finding]:
 def _own_topics(
     settings: Settings, partitions: dict[str, int], of_cluster: Collection[AclOperation] | None
 ) -> Iterator[Finding]:
-    names, most = settings.topics, settings.controller.max_consumers
+    names, most = settings.topics, settings.controller.highest_consumer
     for name, needed in ((names.write_speed, 1), (names.metadata, most + 1), (names.decisions, 1)):
         existing = partitions.get(name)
         if existing is None and (of_cluster is None or CREATE in of_cluster):
@@ -59,7 +59,7 @@ def _own_topics(
             )
         elif existing < needed:
             yield Finding.note(
-                f"{name} has {existing} partitions, and max_consumers = {most} needs {needed}",
+                f"{name} has {existing} partitions, and max_consumers needs {needed}",
                 "the controller adds them where it may (Alter on the topic)",
             )
         else:

@@ -15,12 +15,12 @@ from controller.plan import decide
 from controller.question import Situation, pose
 from controller.restraint import Restraints
 from controller.settings import ControllerSettings
+from controller.sizes import Sizes
 from controller.status.decision_log import DecisionRecord
 from controller.status.explanation import explain
 from controller.triggers import interval_over, triggers
 from domain.assignment import Assignment
 from domain.messages import ConsumerState, Decision
-from domain.partitions import TopicPartition
 
 
 def plan_now(settings: Settings) -> Decision:
@@ -59,9 +59,17 @@ def _load_solver(engine: str) -> None:
 def _decide(settings: ControllerSettings, told: Recent) -> Decision:
     from solver import solve
 
-    restraints = _restraints(settings, told)
-    situation = _situation(settings, told, restraints)
-    question = pose(situation, settings)
+    restraints = Restraints(settings, paused=told.paused)
+    sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity)
+    for report in told.speeds:
+        sizes.measured(report.measured_at, report.speeds)
+        restraints.highest.record(report.measured_at, sizes.present)
+    for decision in told.decisions:
+        if decision.carried_out:
+            record = DecisionRecord.of(decision)
+            shrank = record.consumers < record.found
+            restraints.carried_out(decision.decided_at, decision.plan.rscore, fewer_consumers=shrank)
+    question = pose(_situation(settings, told, sizes, restraints), settings)
     newest = max(((decision.epoch, decision.number) for decision in told.decisions), default=(told.epoch or 0, 0))
     return decide(
         number=newest[1] + 1,
@@ -73,23 +81,7 @@ def _decide(settings: ControllerSettings, told: Recent) -> Decision:
     )
 
 
-def _restraints(settings: ControllerSettings, told: Recent) -> Restraints:
-    """What the controller would remember, as far as the topics hold it."""
-    restraints = Restraints(settings, paused=told.paused)
-    known: dict[TopicPartition, float] = {}
-    for report in told.speeds:
-        known.update(report.speeds.bytes_per_s)
-        restraints.highest.record(report.measured_at, known)
-    for decision in told.decisions:
-        if decision.carried_out:
-            record = DecisionRecord.of(decision)
-            restraints.carried_out(
-                decision.decided_at, decision.plan.rscore, fewer_consumers=record.consumers < record.found
-            )
-    return restraints
-
-
-def _situation(settings: ControllerSettings, told: Recent, restraints: Restraints) -> Situation:
+def _situation(settings: ControllerSettings, told: Recent, sizes: Sizes, restraints: Restraints) -> Situation:
     group = Group()
     for report in told.reports:
         if report.consumer not in group:
@@ -99,25 +91,21 @@ def _situation(settings: ControllerSettings, told: Recent, restraints: Restraint
             group.remove(report.consumer)
     newest = told.speeds[-1].speeds
     named = newest.unknown | newest.bytes_per_s.keys()
-    speeds = {
-        partition: speed
-        for report in told.speeds
-        for partition, speed in report.speeds.bytes_per_s.items()
-        if partition in named
-    }
+    for partition in sizes.present.keys() - named:
+        sizes.forget(partition)
     plans = [decision for decision in told.decisions if decision.carried_out]
     wanted = {entry.key: entry.consumer for entry in plans[-1].assignment} if plans else {}
     desired = Assignment({partition: consumer for partition, consumer in wanted.items() if partition in named})
     current = group.assignment
-    why = triggers(group, desired, speeds, settings.consumer_capacity)
+    why = triggers(group, desired, sizes.present, settings.consumer_capacity)
     return Situation(
         triggers=why or (interval_over(settings.interval_s),),
-        speeds=speeds,
-        highest=restraints.highest.over(speeds),
+        sizes=dict(sizes.present),
+        highest=restraints.highest.over(sizes.present),
         measured_at=told.speeds[-1].measured_at,
         current=current,
         gone={p: c for p, c in desired.items() if c not in group and p not in current},
         named=named,
-        missing=newest.unknown,
+        missing=named - sizes.fresh,
         paused=told.paused,
     )

@@ -1,8 +1,8 @@
 """What has lately been said on kcga's topics: as much as it takes to know how the group stands.
 
-How much that is follows from what is said again: consumers report at least every second, the monitor measures all
-partitions each time, a pause is stated anew every ten minutes. The assignment that is wanted is the newest decision
-that was carried out, however old.
+How much that is follows from what is said again: consumers report at least every second, the controller claims the
+group, and says whether it is paused, every two, the monitor measures all partitions each time. The assignment that is
+wanted is the newest decision that was carried out, however old.
 """
 
 import time
@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from cli.explain.history import valid
 from cli.settings import Settings
 from cli.tail import tail
-from controller.machine import PAUSE_RESTATED_S
+from controller.history import beginning
 from domain.messages import (
     ConsumerReport,
-    ControlAction,
     ControllerClaim,
     ControlRequest,
     Decision,
@@ -28,7 +27,6 @@ from domain.topics import CONTROLLER_PARTITION
 
 ROUND_S = 2.0
 """Reports may be this old when they are read."""
-_STATEMENTS = (b'"kind":"claim"', b'"kind":"control"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +40,13 @@ class Recent:
     reports: tuple[ConsumerReport, ...]
     """Of the time after which a consumer that is silent is taken for dead."""
     statements: tuple[ControllerClaim | ControlRequest, ...]
-    """Of the time within which a pause is stated again."""
+    """Of the same time."""
     decisions: tuple[Decision, ...]
     """Of the migration window, and back to the newest that was carried out."""
 
     @property
     def paused(self) -> bool:
-        paused = False
-        for statement in self.statements:
-            match statement:
-                case ControllerClaim(paused=stated):
-                    paused = stated
-                case ControlRequest(action=ControlAction.PAUSE | ControlAction.RESUME as action):
-                    paused = action is ControlAction.PAUSE
-                case _:
-                    pass
-        return paused
+        return beginning(self.statements).paused
 
     @property
     def epoch(self) -> int | None:
@@ -83,15 +72,12 @@ def recent(settings: Settings, *, whole_window: bool) -> Recent:
         window_s = max(controller.scale_down_window_s if whole_window else 0.0, controller.speeds_timeout_s)
         speeds = tuple(_speeds(reader.since(topics.write_speed, at - window_s - ROUND_S)))
         reports, statements = list[ConsumerReport](), list[ControllerClaim | ControlRequest]()
-        for record in reader.since(topics.metadata, at - PAUSE_RESTATED_S - ROUND_S, CONTROLLER_PARTITION):
-            # Of old reports there are many, and none is needed: they are not even decoded.
-            match _to_controller(record, silent_since):
-                case ConsumerReport() as report if report.sent_at >= silent_since:
-                    reports.append(report)
-                case ControllerClaim() | ControlRequest() as statement:
-                    statements.append(statement)
-                case _:
-                    pass
+        for message in _to_controller(reader.since(topics.metadata, silent_since, CONTROLLER_PARTITION)):
+            match message:
+                case ConsumerReport():
+                    reports.append(message)
+                case ControllerClaim() | ControlRequest():
+                    statements.append(message)
         budget_since = at - controller.migration_window_s
         decisions, carried_out = list[Decision](), False
         for decision in valid(reader.newest_first(topics.decisions)):
@@ -110,19 +96,9 @@ def _speeds(records: Iterable[bytes]) -> Iterator[WriteSpeedReport]:
             continue
 
 
-def _to_controller(record: bytes, silent_since: float) -> MessageToController | None:
-    if not any(kind in record[:200] for kind in _STATEMENTS) and _sent_at(record) < silent_since:
-        return None
-    try:
-        return decode_to_controller(record)
-    except MessageError:
-        return None
-
-
-def _sent_at(record: bytes) -> float:
-    """When a report was sent, by the look of its bytes; now, where it does not look like one."""
-    _, found, rest = record[:400].partition(b'"sent_at":')
-    try:
-        return float(rest.partition(b",")[0]) if found else time.time()
-    except ValueError:
-        return time.time()
+def _to_controller(records: Iterable[bytes]) -> Iterator[MessageToController]:
+    for record in records:
+        try:
+            yield decode_to_controller(record)
+        except MessageError:
+            continue

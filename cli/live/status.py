@@ -1,13 +1,9 @@
 """`kcga status`: the group as it stands, in the terminal or in JSON."""
 
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 from rich.console import Console
 
-from cli.errors import KcgaError
 from cli.live.recent import Recent, recent
 from cli.settings import Settings
 from cli.watch.glyphs import TopicPalette
@@ -15,8 +11,6 @@ from cli.watch.screen import GroupScreen
 from controller.status.board import Board
 from controller.status.group_fold import GroupFold
 from controller.status.group_view import GroupView, LagReport
-from controller.status.lag import LagProbe
-from domain.partitions import TopicPartition
 
 HEIGHT = 10_000
 """Nothing is left out: whoever asks may scroll."""
@@ -52,7 +46,6 @@ def status_json(settings: Settings) -> str:
         board.heard(speeds)
     for report in told.reports:
         board.heard(report)
-    board.measured_lag(_lag(settings, board.partitions))
     return board.picture().model_dump_json()
 
 
@@ -60,17 +53,9 @@ def _view(settings: Settings, told: Recent) -> GroupView:
     fold = GroupFold(silent_after_s=settings.controller.heartbeat_timeout_s)
     for message in (*told.statements, *told.decisions, *told.speeds, *told.reports):
         fold.receive(message)
-    fold.receive(LagReport(time.time(), _lag(settings, fold.view().partitions)))
+    for report in told.speeds[-1:]:
+        fold.receive(LagReport(told.at, {p: lag.records for p, lag in report.speeds.lags.items()}))
     return fold.view()
-
-
-def _lag(settings: Settings, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    kafka = settings.kafka
-    admin = AdminClient({"log_level": 0, **kafka.client, "bootstrap.servers": kafka.bootstrap_servers})
-    try:
-        return LagProbe(admin, kafka.group).measure(partitions)
-    except KafkaException as error:
-        raise KcgaError(f"the lag of {kafka.group} cannot be measured: {error.args[0].str()}") from error
 
 
 def _remarks(settings: Settings, told: Recent) -> Iterator[str]:
