@@ -30,7 +30,7 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: about an hour on a qui
 	@$(BIN)/python -m bench.latency --folder $(BENCHMARKS)
 
 docs: $(READY)  ## The documentation as a site, in build/site; fails where a link or a page is wrong
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 pictures: $(READY)  ## The pictures of the status page in docs/images, from a real run (needs Chromium)
 	@KCGA_PICTURES=docs/images $(BIN)/python -m pytest -q tests/test_status_page_live.py
