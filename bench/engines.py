@@ -1,26 +1,45 @@
 """How soon each engine proves its answer, and how far it is from a proof: `python -m bench.engines`.
 
-Streams of the paper's kind. The group follows the plan of `auto`, so that every engine is given the same problems, in
-the state that a controller would have brought about. Prints a Markdown table. CBC solves the paper's model as PuLP
-writes it (`bench.oracle`): it says nothing of how far it is where it does not finish.
+Streams of the paper's kind, with speeds that are real numbers. The group has the assignment that MBFP gives it for the
+first measurement; from then on it follows the plan of `auto`, so that every engine is given the same problems, in the
+state that a controller would have brought about. Another group follows MBFP all along, to compare by.
+
+`cbc` and `highs` are the paper's model as it is printed, on those solvers; `parts` and `neighbourhoods` are the phases
+of `auto` for large groups, each by itself. The gap of a plan is the one to the best bound that any engine has proven.
 """
 
 import argparse
 import resource
-from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean, median
-from time import perf_counter, process_time
+from time import perf_counter
 
 from bench.figures import markdown_table, run_facts
-from bench.oracle import optimum
+from bench.oracle import Answer, by_cbc, by_highs
+from cli.errors import KcgaError
+from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.packing.progress import progress
 from domain.assignment import Assignment
 from domain.streams import paper_stream
-from solver import Problem, Solution, Status, solve
+from heuristics import HEURISTICS
+from solver import Problem, Status, solve
+from solver.auto import improve_by_neighbourhoods, improve_by_parts
+from solver.deadline import Deadline
+from solver.record import Record
+from solver.starts import start
 
 CAPACITY = 100.0
+BY_ITSELF = "mbfp by itself"
+LITERAL: dict[str, Callable[[Problem], Answer]] = {"cbc": by_cbc, "highs": by_highs}
+LARGEST = {"cbc": 32, "highs": 32, "cp-sat": 200, "arc-flow": 1000}
+"""The most partitions that an engine is tried on: its model cannot be built in time for more."""
+SMALLEST = {"parts": 1000, "neighbourhoods": 1000}
+PHASES = {"parts": improve_by_parts, "neighbourhoods": improve_by_neighbourhoods}
+ALL = ("auto", "arc-flow", "cp-sat", *LITERAL, *PHASES, "mbfp", "mwf", "bfd")
 _HEADINGS = (
-    "partitions, delta, lambda",
+    "partitions, delta",
     "engine",
     "limit [s]",
     "proven",
@@ -28,98 +47,222 @@ _HEADINGS = (
     "largest gap [%]",
     "median [s]",
     "longest [s]",
-    "CPU [s]",
     "consumers",
     "Rscore",
 )
-_LARGEST = {"cbc": 32, "cp-sat": 200}
-"""The most partitions that an engine is tried on."""
 
 
 @dataclass(frozen=True)
 class Run:
+    """One call of an engine."""
+
     proven: bool
-    gap: float
+    objective: float | None
+    """None where it found no plan."""
     seconds: float
-    cpu_s: float
-    consumers: float
-    rscore: float
+    """Wall time."""
+    bound: float = 0.0
+    consumers: int | None = None
+    rscore: float | None = None
 
 
-def run(problem: Problem, engine: str) -> tuple[Run, Solution | None]:
-    """One call, with its wall and CPU time."""
-    wall, cpu = perf_counter(), process_time()
-    if engine == "cbc":
-        found = optimum(problem)
-        wall, cpu = perf_counter() - wall, process_time() - cpu
-        return Run(found is not None, float("nan"), wall, cpu, float("nan"), float("nan")), None
+@dataclass(frozen=True)
+class Case:
+    """An engine on all problems of a stream."""
+
+    partitions: int
+    delta: float
+    engine: str
+    limit_s: float
+    runs: Sequence[Run]
+    bounds: Sequence[float]
+    """For each run, the best bound of its problem that any engine has proven."""
+
+    @property
+    def gaps(self) -> list[float]:
+        """Of the plans that were found, as shares of their objectives."""
+        pairs = zip(self.runs, self.bounds, strict=True)
+        return [max(0.0, 1 - bound / run.objective) for run, bound in pairs if run.objective]
+
+    def row(self) -> tuple[object, ...]:
+        seconds = [run.seconds for run in self.runs]
+        consumers = [run.consumers for run in self.runs if run.consumers is not None]
+        rscores = [run.rscore for run in self.runs if run.rscore is not None]
+        found = f" (of {len(self.gaps)} plans)" if len(self.gaps) < len(self.runs) else ""
+        return (
+            f"{self.partitions:,}, {self.delta:g}",
+            self.engine,
+            f"{self.limit_s:g}",
+            ""
+            if self.engine in (*HEURISTICS, BY_ITSELF)
+            else f"{sum(run.proven for run in self.runs)}/{len(self.runs)}",
+            f"{100 * fmean(self.gaps):.4f}{found}" if self.gaps else "" if self.engine == BY_ITSELF else "no plan",
+            f"{100 * max(self.gaps):.4f}" if self.gaps else "",
+            f"{median(seconds):.3f}",
+            f"{max(seconds):.3f}",
+            f"{fmean(consumers):.1f}" if consumers else "",
+            f"{fmean(rscores):.1f}" if rscores else "",
+        )
+
+
+def run(problem: Problem, engine: str) -> tuple[Run, Assignment | None]:
+    """One call, and the plan where the engine says which."""
+    began = perf_counter()
+    if engine in LITERAL:
+        answer = LITERAL[engine](problem)
+        return Run(answer.proven, answer.objective, perf_counter() - began), None
+    if engine in PHASES:
+        record, deadline = Record(problem), Deadline.after(problem.time_limit_s)
+        start(problem, record, deadline)
+        PHASES[engine](problem, record, deadline)
+        seconds, best = perf_counter() - began, record.best
+        assert best is not None, "a stream of the paper's kind has a plan"
+        figures = best.figures
+        found = Run(False, figures.objective, seconds, record.bound, figures.consumers, figures.rscore)
+        return found, best.assignment
     solution = solve(problem, engine)
-    wall, cpu = perf_counter() - wall, process_time() - cpu
-    proven = solution.status is Status.OPTIMAL
-    return Run(proven, solution.gap, wall, cpu, solution.consumers, solution.rscore), solution
+    seconds, proven = perf_counter() - began, solution.status is Status.OPTIMAL
+    found = Run(proven, solution.objective, seconds, solution.lower_bound, solution.consumers, solution.rscore)
+    return found, solution.assignment
 
 
 def measure(
-    partitions: int, delta: float, weight: float, engines: list[str], limit_s: float, iterations: int, seed: int
-) -> list[tuple[str, list[Run]]]:
-    """The runs of each engine, the first iteration (nothing has a consumer yet) left out."""
-    current = own = Assignment()
-    runs: dict[str, list[Run]] = defaultdict(list)
-    for number, speeds in enumerate(paper_stream(partitions, iterations, delta, clamp=CAPACITY, seed=seed)):
-        problem = Problem(speeds, CAPACITY, current, weight, time_limit_s=limit_s, seed=seed)
-        followed, solution = run(problem, "auto")
-        # The heuristic that the paper recommends evolves its own assignment: that is what it is compared by.
-        compared, by_mbfp = run(replace(problem, current=own), "mbfp")
-        if number:
-            runs["auto"].append(followed)
-            runs["mbfp"].append(compared)
-            for engine in engines:
-                if engine not in ("auto", "mbfp") and partitions <= _LARGEST.get(engine, partitions):
-                    runs[engine].append(run(problem, engine)[0])
-        if solution is not None and by_mbfp is not None:
-            current, own = solution.assignment, by_mbfp.assignment
-    return list(runs.items())
+    partitions: int, delta: float, weight: float, engines: Sequence[str], limit_s: float, iterations: int, seed: int
+) -> Iterator[Case]:
+    """Every engine on `iterations` problems of one stream."""
+    stream = paper_stream(partitions, iterations + 1, delta, clamp=CAPACITY, seed=seed)
+    first = Problem(next(stream), CAPACITY, migration_weight=weight, time_limit_s=limit_s, seed=seed)
+    current = own = solve(first, "mbfp").assignment
+    wanted = [engine for engine in engines if _is_for(engine, partitions)]
+    runs: dict[str, list[Run]] = {engine: [] for engine in (*wanted, BY_ITSELF)}
+    bounds = []
+    for speeds in stream:
+        problem = replace(first, speeds=speeds, current=current)
+        for engine in wanted:
+            found, plan = run(problem, engine)
+            runs[engine].append(found)
+            if engine == "auto" and plan is not None:
+                current = plan
+        bounds.append(max(runs[engine][-1].bound for engine in wanted))
+        # Its group is in another state: what its plan costs there says nothing of the problem of the others.
+        compared, plan = run(replace(problem, current=own), "mbfp")
+        runs[BY_ITSELF].append(replace(compared, objective=None))
+        own = own if plan is None else plan
+    for engine, each in runs.items():
+        yield Case(partitions, delta, engine, limit_s, each, bounds)
 
 
-def _row(case: str, engine: str, limit_s: float, runs: list[Run]) -> tuple[object, ...]:
-    seconds = [each.seconds for each in runs]
-    return (
-        case,
-        engine,
-        f"{limit_s:g}",
-        f"{sum(each.proven for each in runs)}/{len(runs)}",
-        f"{100 * fmean(each.gap for each in runs):.4f}",
-        f"{100 * max(each.gap for each in runs):.4f}",
-        f"{median(seconds):.3f}",
-        f"{max(seconds):.3f}",
-        f"{fmean(each.cpu_s for each in runs):.3f}",
-        f"{fmean(each.consumers for each in runs):.2f}",
-        f"{fmean(each.rscore for each in runs):.2f}",
-    )
+def _is_for(engine: str, partitions: int) -> bool:
+    return SMALLEST.get(engine, 0) <= partitions <= LARGEST.get(engine, partitions)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Time to proof and gap of each engine on streams of the paper's kind.")
-    parser.add_argument("--partitions", type=int, nargs="+", default=[32, 200, 1000, 10000])
-    parser.add_argument("--deltas", type=float, nargs="+", default=[5.0, 25.0])
-    parser.add_argument("--weights", type=float, nargs="+", default=[0.5], help="lambda")
-    parser.add_argument("--engines", nargs="+", default=["auto", "arc-flow", "cp-sat", "cbc"])
-    parser.add_argument("--limits", type=float, nargs="+", help="seconds a call, one per size (1, or 5 or 20 if large)")
-    parser.add_argument("--iterations", type=int, default=6)
-    parser.add_argument("--seed", type=int, default=1)
+    options = parse_options()
+    plot = options.folder / "engines.svg"
+    options.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        require_plotting(plot)
+    except KcgaError as error:
+        raise SystemExit(str(error)) from error
+    cases: list[Case] = []
+    sizes = list(zip(options.partitions, options.limits, options.iterations, strict=True))
+    with progress("", len(sizes) * len(options.deltas)) as advance:
+        for size, limit_s, iterations in sizes:
+            for delta in options.deltas:
+                cases += measure(size, delta, options.weight, options.engines, limit_s, iterations, options.seed)
+                advance(f"{size:,} partitions, delta {delta:g}")
+    draw(cases, plot)
+    page = options.folder / "engines.md"
+    page.write_text(page_of(cases, options, plot.name), encoding="utf-8")
+    print(f"{page} and {plot.name} are written")
+
+
+@dataclass(frozen=True)
+class Options:
+    partitions: list[int]
+    limits: list[float]
+    iterations: list[int]
+    deltas: list[float]
+    weight: float
+    engines: list[str]
+    seed: int
+    folder: Path
+
+
+def parse_options() -> Options:
+    parser = argparse.ArgumentParser(prog="python -m bench.engines", description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("--partitions", type=int, nargs="+", default=[32, 200, 1000, 10000], metavar="P")
+    parser.add_argument("--limits", type=float, nargs="+", metavar="S", help="seconds a call (1, 5 or 20 by size)")
+    parser.add_argument("--iterations", type=int, nargs="+", metavar="N", help="of each size (6; 4 or 2 if large)")
+    parser.add_argument("--deltas", type=float, nargs="+", default=[5.0, 25.0], metavar="DELTA")
+    parser.add_argument("--weight", type=float, default=0.5, help="lambda (%(default)s)")
+    parser.add_argument("--engines", nargs="+", choices=[*ALL, BY_ITSELF], default=ALL, metavar="NAME")
+    parser.add_argument("--seed", type=int, default=1, help="of the streams and the engines (%(default)s)")
+    parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     given = parser.parse_args()
-    limits = given.limits or [1.0 if size < 1000 else 5.0 if size < 5000 else 20.0 for size in given.partitions]
-    rows = []
-    for size, limit_s in zip(given.partitions, limits, strict=True):
-        for delta in given.deltas:
-            for weight in given.weights:
-                case = f"{size}, {delta:g}, {weight:g}"
-                measured = measure(size, delta, weight, given.engines, limit_s, given.iterations, given.seed)
-                rows += [_row(case, engine, limit_s, runs) for engine, runs in measured]
-    facts = [("Seed", str(given.seed)), ("Iterations", f"{given.iterations}, the first left out")]
-    print(run_facts("bench.engines", facts))
-    print(f"- Peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB\n")
-    print(markdown_table(_HEADINGS, rows, words=2))
+    sizes = given.partitions
+    limits = given.limits or [1.0 if size < 1000 else 5.0 if size < 5000 else 20.0 for size in sizes]
+    iterations = given.iterations or [6 if size < 1000 else 4 if size < 5000 else 2 for size in sizes]
+    if len(iterations) == 1:
+        iterations *= len(sizes)
+    if not len(sizes) == len(limits) == len(iterations):
+        parser.error("--limits and --iterations must have a number for each of --partitions")
+    engines = ["auto", *(engine for engine in given.engines if engine != "auto")]
+    return Options(sizes, limits, iterations, given.deltas, given.weight, engines, given.seed, given.folder)
+
+
+def draw(cases: Sequence[Case], file: Path) -> None:
+    """Gap against time, a panel for each size: what is lower and further left is better."""
+    sizes = sorted({case.partitions for case in cases})
+    figure = new_figure(4.6 * len(sizes), 4.6)
+    panels = figure.subplots(1, len(sizes), squeeze=False).flatten().tolist()
+    names = list(dict.fromkeys(case.engine for case in cases if case.engine != BY_ITSELF))
+    colours = dict(zip(names, [*TOPIC_COLOURS, "#c2410c", "#24292f"], strict=False))
+    for panel, size in zip(panels, sizes, strict=True):
+        for case in cases:
+            if case.partitions == size and case.gaps:
+                panel.plot(
+                    [run.seconds for run in case.runs if run.objective is not None],
+                    # A logarithmic scale has no zero: what is proven to within the tolerance lies on its lower edge.
+                    [max(100 * gap, 1e-4) for gap in case.gaps],
+                    linestyle="",
+                    marker="o" if case.delta == min(other.delta for other in cases) else "^",
+                    color=colours.get(case.engine, FAINT_INK),
+                    label=case.engine,
+                )
+        panel.set(xscale="log", yscale="log", title=f"{size:,} partitions", xlabel="seconds a call")
+        panel.grid(visible=True, color=GRID)
+        handles, labels = panel.get_legend_handles_labels()
+        panel.legend(*zip(*dict(zip(labels, zip(handles, labels, strict=True), strict=True)).values(), strict=True))
+    panels[0].set_ylabel("gap to the best bound [%]")
+    save(figure, file)
+
+
+def page_of(cases: Sequence[Case], options: Options, plot: str) -> str:
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    facts = [
+        (
+            "Streams",
+            f"the paper's kind, real speeds up to the capacity, seed {options.seed}, lambda {options.weight:g}",
+        ),
+        (
+            "Problems",
+            ", ".join(f"{n} of {size:,}" for n, size in zip(options.iterations, options.partitions, strict=True)),
+        ),
+        ("Peak memory", f"{memory:.2f} GiB, all engines in one process"),
+    ]
+    sections = [
+        "# The engines",
+        "All engines are given the same problems: the group has MBFP's assignment for the first measurement, and from "
+        "then on follows the plan of `auto`. `cbc` and `highs` solve the paper's model as it is printed; `parts` and "
+        "`neighbourhoods` are the phases of `auto` for large groups, each by itself. Gaps are to the best bound that "
+        f"any engine has proven. `{BY_ITSELF}` is MBFP in a group of its own, which has followed it all along: that is "
+        "what the consumers and the Rscore of `auto` are compared with.",
+        run_facts("bench.engines", facts),
+        f"![Gap against time; circles are delta {min(options.deltas):g}, triangles the others]({plot})",
+        markdown_table(_HEADINGS, [case.row() for case in cases], words=2),
+    ]
+    return "\n\n".join(sections) + "\n"
 
 
 if __name__ == "__main__":

@@ -1,19 +1,76 @@
-"""An oracle that shares nothing with the solver: the paper's model written out in PuLP, solved by CBC.
+"""An oracle that shares nothing with the solver: the paper's model written out in PuLP, solved by CBC or HiGHS.
 
 For tests and benchmarks only: PuLP is no dependency of the product.
 """
 
+from dataclasses import dataclass
+from datetime import timedelta
+
 import pulp
+from ortools.math_opt.python import mathopt
 from pulp.apis.coin_api import PULP_CBC_CMD
 
 from solver import Problem
 
 
-def optimum(problem: Problem) -> float | None:
-    """The lowest objective of `problem`, None where it is infeasible or CBC does not finish within its time limit.
+@dataclass(frozen=True)
+class Answer:
+    """What came of a model in time."""
 
-    For some ten partitions. Knows of all rules but capacities that differ.
+    objective: float | None
+    """Of the best plan; None where none was found."""
+    proven: bool
+
+
+def optimum(problem: Problem) -> float | None:
+    """The lowest objective of `problem`, None where it is infeasible or CBC does not finish within its time limit."""
+    answer = by_cbc(problem)
+    return answer.objective if answer.proven else None
+
+
+def by_cbc(problem: Problem) -> Answer:
+    """What CBC makes of the model within the time limit, the building of the model aside."""
+    model = literal(problem)
+    command = pulp.COIN_CMD(
+        path=PULP_CBC_CMD.pulp_cbc_path, msg=False, gapRel=0, gapAbs=0, timeLimit=problem.time_limit_s
+    )
+    model.solve(command)
+    proven = model.sol_status == pulp.LpSolutionOptimal
+    found = proven or model.sol_status == pulp.LpSolutionIntegerFeasible
+    return Answer(pulp.value(model.objective) if found else None, proven)
+
+
+def by_highs(problem: Problem) -> Answer:
+    """What HiGHS makes of the model within the time limit, the building of the model aside.
+
+    Without its presolve, which may be deaf to the limit.
     """
+    paper = literal(problem)
+    model = mathopt.Model()
+    variables = {each.name: model.add_binary_variable() for each in paper.variables()}
+
+    def expression(terms: pulp.LpAffineExpression) -> mathopt.LinearSum:
+        return mathopt.LinearSum(coefficient * variables[each.name] for each, coefficient in terms.items())
+
+    model.minimize(expression(paper.objective) + paper.objective.constant)
+    for constraint in paper.constraints():
+        left, right = expression(constraint), -constraint.constant
+        if constraint.sense == pulp.LpConstraintEQ:
+            model.add_linear_constraint(left == right)
+        elif constraint.sense == pulp.LpConstraintGE:
+            model.add_linear_constraint(left >= right)
+        else:
+            model.add_linear_constraint(left <= right)
+    limits = mathopt.SolveParameters(
+        time_limit=timedelta(seconds=problem.time_limit_s), presolve=mathopt.Emphasis.OFF, relative_gap_tolerance=0.0
+    )
+    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=limits)
+    proven = result.termination.reason is mathopt.TerminationReason.OPTIMAL
+    return Answer(result.objective_value() if result.has_primal_feasible_solution() else None, proven)
+
+
+def literal(problem: Problem) -> pulp.LpProblem:
+    """The paper's model. For some ten partitions; knows of all rules but capacities that differ."""
     speeds = problem.speeds
     saturated = [p for p in speeds if speeds[p] > problem.capacity]
     known = sorted({problem.current[p] for p in speeds if p in problem.current} | set(problem.pinned.values()))
@@ -51,8 +108,4 @@ def optimum(problem: Problem) -> float | None:
         model += pulp.lpSum(y.values()) <= problem.max_consumers
     for p, c in problem.fixed.items():
         model += x[p, c] == 1
-    command = pulp.COIN_CMD(
-        path=PULP_CBC_CMD.pulp_cbc_path, msg=False, gapRel=0, gapAbs=0, timeLimit=problem.time_limit_s
-    )
-    model.solve(command)
-    return pulp.value(model.objective) if model.sol_status == pulp.LpSolutionOptimal else None
+    return model

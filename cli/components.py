@@ -1,7 +1,11 @@
 """Runs one component in this process until it is asked to end: what `kcga monitor|controller|consumer` do."""
 
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
@@ -10,6 +14,9 @@ from cli.interrupts import stop_on_signals
 from cli.own_spark import with_jars
 from cli.settings import Settings, load
 from cli.topics import Cluster
+
+if TYPE_CHECKING:
+    from controller.fleet import ConsumerFleet
 
 
 def run_monitor(file: Path) -> None:
@@ -39,26 +46,43 @@ def run_monitor(file: Path) -> None:
 def run_controller(file: Path) -> None:
     from cli.telemetry import controller as telemetry
     from controller.kafka import DeposedError, KafkaLink
-    from controller.local_processes import LocalProcesses
     from controller.runner import run
     from solver import solve
 
     settings = load(file)
     _cluster(settings)
     kafka = settings.kafka
-    fleet = LocalProcesses(
-        settings.local.folder, lambda consumer: consumer_command(consumer, file), settings.local.grace_s
-    )
-    link = KafkaLink(kafka.bootstrap_servers, kafka.group, kafka.client, settings.topics.names)
-    try:
-        with telemetry.observed(settings) as audience, stop_on_signals() as stop:
+    with (
+        telemetry.observed(settings) as audience,
+        stop_on_signals() as stop,
+        _fleet(settings, file, stop) as fleet,
+    ):
+        if fleet is None:
+            return
+        link = KafkaLink(kafka.bootstrap_servers, kafka.group, kafka.client, settings.topics.names)
+        try:
             run(settings.controller, link, fleet, solve, stop, audience=audience)
-    except DeposedError as error:
-        raise KcgaError(str(error)) from error
-    except KafkaException as error:
-        raise KcgaError(f"Kafka at {kafka.bootstrap_servers} does not serve the controller: {error}") from error
-    finally:
-        link.close()
+        except DeposedError as error:
+            raise KcgaError(str(error)) from error
+        except KafkaException as error:
+            raise KcgaError(f"Kafka at {kafka.bootstrap_servers} does not serve the controller: {error}") from error
+        finally:
+            link.close()
+
+
+@contextmanager
+def _fleet(settings: Settings, file: Path, stop: threading.Event) -> Iterator["ConsumerFleet | None"]:
+    """Where the consumers are, once this controller may begin; None where it is asked to end before."""
+    if settings.fleet == "kubernetes":
+        from cli.kubernetes import on_kubernetes
+
+        with on_kubernetes(settings, file, stop) as deployments:
+            yield deployments
+    else:
+        from controller.local_processes import LocalProcesses
+
+        local = settings.local
+        yield LocalProcesses(local.folder, lambda consumer: consumer_command(consumer, file), local.grace_s)
 
 
 def run_consumer(number: int, file: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from cli import logs
+from cli.consumer_number import consumer_number
 from cli.errors import KcgaError
 from cli.packing.formats import FiguresFormat, PlanFormat
 from domain import topics
@@ -88,7 +89,14 @@ def controller(settings: SettingsFile) -> None:
 
 @app.command()
 def consumer(
-    number: Annotated[int, typer.Argument(min=1, help="Which consumer this is: its partition of consumer.metadata.")],
+    number: Annotated[
+        int,
+        typer.Argument(
+            parser=consumer_number,
+            metavar="NUMBER|NAME",
+            help="Which consumer this is, its partition of consumer.metadata; or the name of its Deployment.",
+        ),
+    ],
     settings: SettingsFile,
 ) -> None:
     """Read the partitions that the controller assigns and write them to the lake."""
@@ -307,7 +315,11 @@ def simulate(
         Path, typer.Argument(help="CSV iteration,topic,partition,speed, gzipped or not; - is standard input.")
     ],
     engines: Annotated[
-        str, typer.Option(help="With commas; exact@LAMBDA is the exact solver with that weight of migration.")
+        str,
+        typer.Option(
+            help="With commas; exact@LAMBDA is the exact solver with that weight of migration, exact@LAMBDA/SHARE one "
+            "that fills consumers only up to that share of the capacity."
+        ),
     ] = "mbfp,bfd,exact@0.5",
     capacity: Capacity = 100,
     time_limit: TimeLimit = 1.0,

@@ -3,7 +3,7 @@
 import re
 import types
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
 import typer
@@ -14,7 +14,7 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from cli.main import app
 from cli.settings import Settings
-
+from domain.speeds import HIGHEST_SPEED
 
 def settings_page() -> str:
     """A table for each section of the settings file."""
@@ -32,23 +32,21 @@ def _settings_lines() -> Iterator[str]:
     yield "One TOML file describes a group; each component takes its section. The environment goes before the file:"
     yield "`KCGA_KAFKA__GROUP=billing` is `group` in `[kafka]`; tables and lists are given as JSON."
     yield "`kcga validate --settings FILE` names every fault of a file at once."
+    alone = {name: field for name, field in Settings.model_fields.items() if not _is_section(field)}
+    yield from ("", "## Without a section", "", *_table(alone))
     for section, field in Settings.model_fields.items():
         model = field.annotation
         if isinstance(model, type) and issubclass(model, BaseModel):
-            yield from _section(section, model)
+            yield from ("", f"## [{section}]", "", _prose(model.__doc__ or ""), "", *_table(model.model_fields))
 
 
-def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
-    yield from (
-        "",
-        f"## [{name}]",
-        "",
-        _prose(model.__doc__ or ""),
-        "",
-        "| setting | type | default | |",
-        "| --- | --- | --- | --- |",
-    )
-    for setting, field in model.model_fields.items():
+def _is_section(field: FieldInfo) -> bool:
+    return isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+
+
+def _table(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
+    yield from ("| setting | type | default | |", "| --- | --- | --- | --- |")
+    for setting, field in fields.items():
         described = _cell(_prose(field.description or ""))
         yield f"| `{setting}` | {_cell(_type(field))} | {_cell(_default(field))} | {described} |"
 
@@ -76,6 +74,8 @@ def _named(annotation: Any) -> str:
         return _named(inner) + "".join(_bounds(_flat(metadata)))
     if origin in (Union, types.UnionType):
         return " or ".join(_named(each) for each in get_args(annotation) if each is not types.NoneType)
+    if origin is Literal:
+        return " or ".join(f'`"{each}"`' for each in get_args(annotation))
     if origin in (tuple, list):
         return f"list of {_named(get_args(annotation)[0])}"
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -99,7 +99,7 @@ def _bounds(metadata: list[Any]) -> Iterator[str]:
                 yield f", {limit:,.12g} or more" if isinstance(limit, int | float) else ""
             case annotated_types.Gt(gt=limit):
                 yield f", above {limit:,.12g}" if isinstance(limit, int | float) else ""
-            case annotated_types.Le(le=limit):
+            case annotated_types.Le(le=limit) if limit != HIGHEST_SPEED:  # which only keeps figures finite
                 yield f", at most {limit:,.12g}" if isinstance(limit, int | float) else ""
 
 

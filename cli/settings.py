@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from cli.errors import UsageError
 from consumer.settings import ConsumerSettings
 from controller.kafka import TopicNames
+from controller.kubernetes.settings import NAME, KubernetesSettings
 from controller.settings import ControllerSettings
 from domain import topics
 from monitor.settings import MonitorSettings
@@ -55,6 +56,9 @@ class LocalSettings(Section):
     """Where their logs and the files that name their processes are."""
     grace_s: Annotated[float, Field(gt=0)] = 20.0
     """How long a consumer that is asked to leave may take before it is killed."""
+    consumer_settings: Path | None = None
+    """The settings file that consumers are started with, where it is not the controller's own: so they can be another
+    user of the cluster, with fewer rights."""
 
 
 class HttpSettings(Section):
@@ -91,6 +95,7 @@ class Settings(BaseSettings):
         extra="forbid",
         env_prefix="KCGA_",
         env_nested_delimiter="__",
+        use_attribute_docstrings=True,
         nested_model_default_partial_update=True,
     )
 
@@ -101,6 +106,9 @@ class Settings(BaseSettings):
     consumer: ConsumerSettings
     local: LocalSettings = LocalSettings()
     http: HttpSettings = HttpSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    fleet: Annotated[Literal["local", "kubernetes"], Field(validate_default=True)] = "local"
+    """Where consumers are: processes of the controller's machine, or Deployments."""
 
     @field_validator("consumer")
     @classmethod
@@ -112,6 +120,19 @@ class Settings(BaseSettings):
                 f"({controller.heartbeat_timeout_s:g}): a consumer ends before its partitions are given to others"
             )
         return consumer
+
+    @field_validator("fleet")
+    @classmethod
+    def _has_a_name_on_kubernetes(cls, fleet: str, info: ValidationInfo) -> str:
+        kafka, kubernetes = info.data.get("kafka"), info.data.get("kubernetes")
+        if fleet == "kubernetes" and kafka is not None and kubernetes is not None:
+            name = kubernetes.named_after(kafka.group)
+            if not NAME.fullmatch(name):
+                raise ValueError(
+                    f"the group's name, {name!r}, is none for objects of Kubernetes: set kubernetes.name to at most 40 "
+                    "lower case letters, digits and -, a letter first"
+                )
+        return fleet
 
     @classmethod
     def settings_customise_sources(
@@ -137,6 +158,8 @@ def load(file: Path) -> Settings:
         raise UsageError(f"the settings file {file} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"the settings file {file} is no valid TOML: {error}") from error
+    except RecursionError:
+        raise UsageError(f"the settings file {file} is nested too deeply: no setting is") from None
     try:
         return Settings(**values)
     except ValidationError as error:

@@ -11,10 +11,11 @@ from controller.pinning import parse_partition
 from controller.quiet_periods import QuietPeriod
 from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
+from domain.speeds import HIGHEST_SPEED
 from solver import ENGINES
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-BytesPerS = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+BytesPerS = Annotated[float, Field(gt=0, le=HIGHEST_SPEED, allow_inf_nan=False)]
 
 AUTHORS_HEADROOM = 0.75
 """The share of a consumer's capacity that the paper's authors filled when they packed."""

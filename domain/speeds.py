@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from domain.partitions import TopicPartition
 
+HIGHEST_SPEED = 1e18
+"""In bytes/s: what is above it is no speed, and the sum of many such would be no number."""
+
 
 def require_speed(speed: float, of: object = "a write speed") -> float:
     """`speed` itself, in bytes/s.

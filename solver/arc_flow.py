@@ -6,6 +6,7 @@ whether a partition stays at home. Nodes are taken by their bound, the lowest fi
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,7 +41,7 @@ class _Node:
 
 def search(
     instance: Instance,
-    kept: list[KeptSet],
+    kept: Sequence[KeptSet],
     record: Record,
     deadline: Deadline,
     units: int,

@@ -2,7 +2,6 @@
 
 import math
 import threading
-import time
 
 from domain.assignment import Assignment
 from solver import arc_flow, construct, cp_sat
@@ -10,7 +9,7 @@ from solver.bounds import fewest_bins, pooled_bound
 from solver.coarse import coarse_bound
 from solver.deadline import Deadline
 from solver.instance import Instance
-from solver.kept import KeptPricing, KeptSet, TooManyError, kept_sets, most_kept
+from solver.kept import Listing, kept_sets
 from solver.parts import first_pass, later_pass
 from solver.problem import Problem
 from solver.record import Record
@@ -33,36 +32,35 @@ _NEIGHBOURHOOD_S = 0.5
 """Seconds for each."""
 _MOST_FOR_CP_SAT = 200
 """Partitions."""
-_PRICING_UNITS = 4096
+_MOSTLY = 0.02
+"""Of the consumers: where the kept sets of no more than this are not all listed, the others decide."""
 
 
 def run(problem: Problem, record: Record, deadline: Deadline) -> None:
     """The exact engines that suit the size, the shape and the time."""
-    wall, cpu = time.perf_counter(), time.thread_time()
     instance = _begun(problem, record, deadline)
     if record.is_proven or deadline.passed:
         return
-    # On a machine that has other things to do, this thread gets a part of the time only.
-    crowding = max(1.0, (time.perf_counter() - wall) / max(time.thread_time() - cpu, 1e-3))
     if not instance.is_regular:
         if len(instance.sizes) <= _MOST_FOR_CP_SAT:
             cp_sat.solve(instance, record, deadline)
         return
-    kept = _listed(instance)
-    if kept is not None and deadline.remaining >= _seconds_for_all(len(instance.sizes)):
+    listing = _listed(instance)
+    if listing.partial:
+        construct.offer_plans(instance, record, deadline)
+    if not listing.partial and problem.time_limit_s >= _seconds_for_all(len(instance.sizes)):
         units = arc_flow.FINE if len(instance.sizes) <= 2000 else arc_flow.MEDIUM
-        arc_flow.search(instance, kept, record, deadline, units)
+        arc_flow.search(instance, listing.sets, record, deadline, units)
         if not record.is_proven and problem.min_consumers and len(instance.sizes) <= _MOST_FOR_CP_SAT:
             # An empty consumer counts in the arc-flow model: it does not see what it costs to fill it.
             cp_sat.solve(instance, record, deadline)
         return
-    if kept is None:
-        construct.offer_plans(instance, record, deadline)
     if record.is_proven or deadline.passed:
         return
-    prover = threading.Thread(target=_prove, args=(instance, kept, record, deadline), name="kcga-bound")
+    prover = threading.Thread(target=_prove, args=(instance, listing, record, deadline), name="kcga-bound")
     prover.start()
-    _improve(problem, record, deadline, crowding, by_home=kept is not None)
+    improve = improve_by_parts if _mostly_listed(instance, listing) else improve_by_neighbourhoods
+    improve(problem, record, deadline)
     prover.join(deadline.remaining)
 
 
@@ -74,24 +72,24 @@ def _begun(problem: Problem, record: Record, deadline: Deadline) -> Instance:
     return instance
 
 
-def _listed(instance: Instance) -> list[KeptSet] | None:
-    try:
-        return kept_sets(instance, max(2_000, 6 * len(instance.sizes)))
-    except TooManyError:
-        return None
+def _listed(instance: Instance) -> Listing:
+    return kept_sets(instance, max(2_000, 6 * len(instance.sizes)))
 
 
-def _prove(instance: Instance, kept: list[KeptSet] | None, record: Record, deadline: Deadline) -> None:
+def _mostly_listed(instance: Instance, listing: Listing) -> bool:
+    """Whether nearly all that could be kept is listed: a few consumers with many tiny partitions do no harm."""
+    return len(listing.partial) <= _MOSTLY * len(instance.bins)
+
+
+def _prove(instance: Instance, listing: Listing, record: Record, deadline: Deadline) -> None:
     """Raises the bound of a problem that is too large for one relaxation, in finer and finer units."""
     if any(bin_.capacity > 1 for bin_ in instance.bins):
         return  # no room is wider than an empty consumer in the coarse relaxation
     consumers = _consumers(instance, record)
-    pricing = KeptPricing(instance, _PRICING_UNITS) if kept is None else None
     for units in (100, 200, 400, 800):
-        known = most_kept(instance, _PRICING_UNITS) if kept is None else kept
         if deadline.passed or record.is_proven:
             return
-        record.raise_bound(coarse_bound(instance, known, units, consumers, deadline, pricing).bound)
+        record.raise_bound(coarse_bound(instance, listing, units, consumers, deadline).bound)
 
 
 def _consumers(instance: Instance, record: Record) -> tuple[int, int]:
@@ -100,26 +98,34 @@ def _consumers(instance: Instance, record: Record) -> tuple[int, int]:
     return fewest_bins(instance), count if record.best is None else min(count, int(record.objective) + 1)
 
 
-def _improve(problem: Problem, record: Record, deadline: Deadline, crowding: float, *, by_home: bool) -> None:
+def improve_by_parts(problem: Problem, record: Record, deadline: Deadline) -> None:
     """Solves parts of the problem, and then parts of what came of it, in ever other divisions."""
-    count = len(problem.speeds)
-    needed = crowding * _PART_S * count / _LARGE_PART
-    if by_home:
-        size = _LARGE_PART if deadline.remaining >= needed / _FIRST_PASS else _SMALL_PART
-        plan = first_pass(problem, size, _solve_part, deadline.within(_FIRST_PASS * deadline.remaining))
-        record.offer(plan, arc_flow.NAME)
+    # Chosen by the whole time limit, not by what is left of it: the same problem is always divided alike.
+    is_ample = problem.time_limit_s >= _PART_S * len(problem.speeds) / _LARGE_PART / _FIRST_PASS
+    size = _LARGE_PART if is_ample else _SMALL_PART
+    plan = first_pass(problem, size, _solve_part, deadline.within(_FIRST_PASS * deadline.remaining))
+    record.offer(plan, arc_flow.NAME)
     for turn in range(_PASSES):
         best = record.best
         if deadline.passed or best is None or record.is_proven:
             return
-        size = _LARGE_PART if deadline.remaining >= needed else _SMALL_PART
-        if by_home or turn % 2 == 0:
-            plan, engine = later_pass(problem, best.assignment, size, _solve_part, deadline, turn), arc_flow.NAME
+        record.offer(later_pass(problem, best.assignment, size, _solve_part, deadline, turn), arc_flow.NAME)
+
+
+def improve_by_neighbourhoods(problem: Problem, record: Record, deadline: Deadline) -> None:
+    """Improves parts of the record's plan, and then a few consumers of it at a time, in turns."""
+    for turn in range(_PASSES):
+        best = record.best
+        if deadline.passed or best is None or record.is_proven:
+            return
+        if turn % 2 == 0:
+            plan = later_pass(problem, best.assignment, _LARGE_PART, _solve_part, deadline, turn)
+            record.offer(plan, arc_flow.NAME)
         else:
-            few = max(1, _FEW_CONSUMERS * count // best.figures.consumers)
-            plan = later_pass(problem, best.assignment, few, _solve_neighbourhood, deadline, turn)
-            engine = NEIGHBOURHOODS
-        record.offer(plan, engine)
+            few = max(1, _FEW_CONSUMERS * len(problem.speeds) // best.figures.consumers)
+            record.offer(
+                later_pass(problem, best.assignment, few, _solve_neighbourhood, deadline, turn), NEIGHBOURHOODS
+            )
 
 
 def _solve_part(problem: Problem, plan: Assignment | None, deadline: Deadline) -> Assignment:
@@ -132,25 +138,23 @@ def _solve_part(problem: Problem, plan: Assignment | None, deadline: Deadline) -
     if not deadline.passed:
         instance = Instance.of(problem)
         record.raise_bound(pooled_bound(instance))
-        kept = _listed(instance)
-        units = arc_flow.MEDIUM
-        if kept is None:
+        listing = _listed(instance)
+        if listing.partial:
             construct.offer_plans(instance, record, deadline)
-            _search_generated(instance, record, deadline)
+        if _mostly_listed(instance, listing):
+            arc_flow.search(instance, listing.sets, record, deadline, arc_flow.MEDIUM, most_nodes=_PART_NODES)
         else:
-            arc_flow.search(instance, kept, record, deadline, units, most_nodes=_PART_NODES)
+            _search_generated(instance, listing, record, deadline)
     best = record.best
     if best is None:
         raise ValueError("a part of the problem has no feasible plan")
     return best.assignment
 
 
-def _search_generated(instance: Instance, record: Record, deadline: Deadline) -> None:
+def _search_generated(instance: Instance, listing: Listing, record: Record, deadline: Deadline) -> None:
     """Searches the plans that are made of the kept sets a coarse relaxation has use for: the others are too many."""
     consumers = _consumers(instance, record)
-    pricing = KeptPricing(instance, _PRICING_UNITS)
-    known = most_kept(instance, _PRICING_UNITS)
-    coarse = coarse_bound(instance, known, 100, consumers, deadline.within(0.5 * deadline.remaining), pricing)
+    coarse = coarse_bound(instance, listing, 100, consumers, deadline.within(0.5 * deadline.remaining))
     if all(bin_.capacity <= 1 for bin_ in instance.bins):
         record.raise_bound(coarse.bound)
     if record.is_proven or deadline.passed:
@@ -158,7 +162,7 @@ def _search_generated(instance: Instance, record: Record, deadline: Deadline) ->
     found = Record(instance.problem, _PART_TOLERANCE)
     if record.best is not None:
         found.offer(record.best.assignment, record.best.engine)
-    arc_flow.search(instance, list(coarse.kept), found, deadline, arc_flow.MEDIUM, most_nodes=_PART_NODES, dive=True)
+    arc_flow.search(instance, coarse.kept, found, deadline, arc_flow.MEDIUM, most_nodes=_PART_NODES, dive=True)
     if found.best is not None:
         record.offer(found.best.assignment, found.best.engine)
 
@@ -190,12 +194,12 @@ def run_arc_flow(problem: Problem, record: Record, deadline: Deadline) -> None:
     instance = _begun(problem, record, deadline)
     if record.is_proven or deadline.passed or not instance.is_regular:
         return
-    kept = _listed(instance)
-    if kept is not None:
-        arc_flow.search(instance, kept, record, deadline, arc_flow.FINE)
+    listing = _listed(instance)
+    if not listing.partial:
+        arc_flow.search(instance, listing.sets, record, deadline, arc_flow.FINE)
     else:
         construct.offer_plans(instance, record, deadline)
-        _search_generated(instance, record, deadline)
+        _search_generated(instance, listing, record, deadline)
 
 
 def run_cp_sat(problem: Problem, record: Record, deadline: Deadline) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from solver.deadline import Deadline
 from solver.instance import FIT_TOLERANCE, Floats, Instance, Ints
-from solver.kept import KeptPricing, KeptSet
+from solver.kept import KeptPricing, KeptSet, Listing
 from solver.knapsack import best_sets
 from solver.linear_program import LinearProgram
 
@@ -38,36 +38,35 @@ class Coarse:
 
 def coarse_bound(
     instance: Instance,
-    kept: Sequence[KeptSet],
+    listing: Listing,
     units: int,
     consumers: tuple[int, int],
     deadline: Deadline,
-    pricing: KeptPricing | None = None,
 ) -> Coarse:
     """A lower bound of the objective over all assignments with so many consumers, the fewest and the most.
 
     Args:
         instance: what is to be solved; no consumer may be larger than a new one.
-        kept: the kept sets that there are, or with `pricing` those to begin with.
+        listing: the kept sets that there are; of the bins that it has in part, more are found as they pay.
         units: to a capacity; the finer, the higher the bound and the longer it takes.
         consumers: the fewest and the most.
         deadline: when to stop.
-        pricing: finds more kept sets where they are too many to list.
     """
-    relaxation = _Relaxation(instance, units, consumers, pricing)
-    for start in range(0, len(kept), _AT_A_TIME):
+    relaxation = _Relaxation(instance, units, consumers, listing.partial)
+    for start in range(0, len(listing.sets), _AT_A_TIME):
         if deadline.passed:
             break
-        relaxation.add_kept(kept[start : start + _AT_A_TIME])
+        relaxation.add_kept(listing.sets[start : start + _AT_A_TIME])
     return Coarse(relaxation.bound(deadline), tuple(relaxation.kept))
 
 
 class _Relaxation:
-    def __init__(self, instance: Instance, units: int, consumers: tuple[int, int], pricing: KeptPricing | None) -> None:
+    def __init__(self, instance: Instance, units: int, consumers: tuple[int, int], partial: frozenset[int]) -> None:
         self._instance = instance
         self._units = units
         self._consumers = consumers
-        self._pricing = pricing
+        self._pricing = KeptPricing(instance)
+        self._partial = sorted(partial)
         self.kept: list[KeptSet] = []
         self._known_kept: set[tuple[int, tuple[int, ...]]] = set()
         self._paths: set[tuple[int, ...]] = set()
@@ -75,15 +74,15 @@ class _Relaxation:
         self._free = np.ones(len(instance.sizes), dtype=np.bool_)
         self._free[[item for bin_ in instance.bins for item in bin_.required]] = False
         rounded = np.minimum(np.floor((instance.sizes + FIT_TOLERANCE / 10) * units), units).astype(np.int64)
+        # Two items or more go together only up to where a new consumer is packed; a single one may be as large as it.
+        self._widest = min(units, int((instance.packing_capacity + FIT_TOLERANCE / 10) * units))
         self._classes, self._class_of = np.unique(rounded, return_inverse=True)
         self._demand = np.bincount(self._class_of[self._free], minlength=len(self._classes))
         # A class is offered to a path as often as it fits, and as there are items in it.
         fitting = np.where(self._classes > 0, units // np.maximum(self._classes, 1), self._demand)
         self._copies = np.repeat(np.arange(len(self._classes)), np.minimum(self._demand, fitting))[::-1]
         self._must = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
-        if pricing is not None:
-            fine = np.arange(pricing.units + 1) / pricing.units
-            self._fine_levels = self._levels(fine)
+        self._fine_levels = self._levels(np.arange(KeptPricing.units + 1) / KeptPricing.units)
 
         program = LinearProgram()
         self._program = program
@@ -126,18 +125,19 @@ class _Relaxation:
 
     def _add_best_paths(self, prices: Floats, room_prices: Floats) -> tuple[int, Floats]:
         """Adds the path that is worth most for each level where it gains; also says what they are worth."""
-        sets = best_sets(prices[self._copies], self._classes[self._copies], self._units)
-        gaining = np.flatnonzero(sets.values > room_prices + _GAIN)
+        sets = best_sets(prices[self._copies], self._classes[self._copies], self._widest)
+        gaining = np.flatnonzero(sets.values > room_prices[: self._widest + 1] + _GAIN)
         paths = [tuple(self._copies[list(copies)].tolist()) for copies in sets.sets_in(gaining)]
-        return self._add_paths(paths), sets.values
+        values = np.full(self._units + 1, sets.values[-1])
+        values[: self._widest] = sets.values[:-1]
+        np.maximum.at(values, self._classes, prices)
+        return self._add_paths(paths), np.maximum.accumulate(values)
 
     def _generate(self, prices: Floats, room_prices: Floats, per_bin: float, bin_prices: Floats) -> int:
-        """Adds the kept set of each bin that is worth most, where it gains and they are not all there anyway."""
-        if self._pricing is None:
-            return 0
+        """Adds the kept set that is worth most of each bin of which not all are there, where it gains."""
         by_unit = room_prices[self._fine_levels]
         gaining = []
-        for number in range(len(self._instance.bins)):
+        for number in self._partial:
             found = self._pricing.best(number, prices, by_unit)
             if found is not None and (found.bin, found.items) not in self._known_kept:
                 worth = found.saving + float(prices[list(found.items)].sum()) + float(bin_prices[number])
@@ -186,16 +186,14 @@ class _Relaxation:
 
     def _at(self, prices: Floats, room_prices: Floats, per_bin: float, listed: "_Listed") -> float:
         """The Lagrangian bound at these prices; a room costs at least what any path that fits it is worth."""
-        if self._pricing is None:
-            cost = per_bin - listed.savings - room_prices[listed.rooms]
-            cost -= np.bincount(listed.member_of, weights=prices[listed.members], minlength=len(cost))
-            per_consumer = np.where(self._must, np.inf, 0.0)
-            np.minimum.at(per_consumer, listed.bins, cost)
-        else:
-            by_unit = room_prices[self._fine_levels]
-            count = len(self._instance.bins)
-            worth = np.array([self._pricing.worth(number, prices, by_unit) for number in range(count)])
-            per_consumer = np.where(self._must, per_bin - worth, np.minimum(per_bin - worth, 0.0))
+        cost = per_bin - listed.savings - room_prices[listed.rooms]
+        cost -= np.bincount(listed.member_of, weights=prices[listed.members], minlength=len(cost))
+        per_consumer = np.where(self._must, np.inf, 0.0)
+        np.minimum.at(per_consumer, listed.bins, cost)
+        by_unit = room_prices[self._fine_levels]
+        for number in self._partial:
+            least = per_bin - self._pricing.worth(number, prices, by_unit)
+            per_consumer[number] = least if self._must[number] else min(least, 0.0)
         fewest, most = self._consumers
         rest = 1 - per_bin
         return float(

@@ -1,15 +1,12 @@
 """What a consumer may keep: the subsets of its partitions that fit it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from solver.instance import FIT_TOLERANCE, Floats, Instance
+from solver.instance import FIT_TOLERANCE, Bin, Floats, Instance
 from solver.knapsack import best_sets, best_values
-
-
-class TooManyError(ValueError):
-    """There are more subsets than anyone should list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,54 +22,98 @@ class KeptSet:
     """What the bin may be given beside them, in capacities."""
 
 
-def kept_sets(instance: Instance, at_most: int) -> list[KeptSet]:
-    """Every kept set of every bin, but for those that are no better than a new consumer.
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The kept sets of an instance, as far as they can be listed."""
 
-    Raises:
-        TooManyError: there are more than `at_most`.
+    sets: tuple[KeptSet, ...]
+    """Without those that are no better than a new consumer."""
+    partial: frozenset[int]
+    """The bins that could keep other sets as well: so many that only a few of them are here."""
+
+
+def kept_sets(instance: Instance, at_most: int) -> Listing:
+    """Every kept set of every bin, up to `at_most` of them, those with the fewest partitions first.
+
+    Of the bins for which there is no room any more there are some sets of their largest partitions, and the one that
+    leaves least behind.
     """
     found: list[KeptSet] = []
+    partial: set[int] = set()
+    by_number = sorted(range(len(instance.bins)), key=lambda number: (len(instance.bins[number].own), number))
+    for number in by_number:
+        subsets = None if partial else _subsets(instance, instance.bins[number], at_most - len(found))
+        if subsets is None:
+            partial.add(number)
+            subsets = _largest(instance.bins[number].own)
+        for items in subsets:
+            kept = kept_set(instance, number, items)
+            if kept is not None:
+                found.append(kept)
+    if partial:
+        known = {(kept.bin, kept.items) for kept in found}
+        most = most_kept(instance, sorted(partial))
+        found += [kept for kept in most if (kept.bin, kept.items) not in known]
+    return Listing(tuple(sorted(found, key=lambda kept: (kept.bin, kept.items))), frozenset(partial))
+
+
+def _subsets(instance: Instance, bin_: Bin, at_most: int) -> list[tuple[int, ...]] | None:
+    """The sets of a bin's own items that fit it together with those it must have; None where they are too many."""
     sizes = instance.sizes
-    for number, bin_ in enumerate(instance.bins):
-        subsets: list[tuple[tuple[int, ...], float]] = [((), float(sizes[list(bin_.required)].sum()))]
-        for item in bin_.own:
-            size = float(sizes[item])
-            limit = bin_.capacity * (1 + FIT_TOLERANCE)
-            # A partition that is faster than its consumer can only be alone: it extends the empty set.
-            subsets += [
-                ((*items, item), load + size)
-                for items, load in subsets
-                if load + size <= limit or not (items or bin_.required)
-            ]
-            if len(found) + len(subsets) > at_most:
-                raise TooManyError(f"there are more than {at_most} sets of partitions that consumers could keep")
-        for items, _ in subsets:
-            kept = tuple(sorted((*items, *bin_.required)))
-            if not kept and bin_.capacity <= 1:
-                continue
-            room = instance.room_beside(bin_, kept)
-            if room is not None:
-                at_home = sum(float(sizes[item]) for item in kept if instance.home[item] == number)
-                found.append(KeptSet(number, kept, instance.weight * at_home, room))
-    return found
+    limit = bin_.capacity * (1 + FIT_TOLERANCE)
+    subsets: list[tuple[tuple[int, ...], float]] = [((), float(sizes[list(bin_.required)].sum()))]
+    for item in bin_.own:
+        size = float(sizes[item])
+        # A partition that is faster than its consumer can only be alone: it extends the empty set.
+        subsets += [
+            ((*items, item), load + size)
+            for items, load in subsets
+            if load + size <= limit or not (items or bin_.required)
+        ]
+        if len(subsets) > at_most:
+            return None
+    return [items for items, _ in subsets]
 
 
-def most_kept(instance: Instance, units: int) -> list[KeptSet]:
-    """For each bin the set that leaves least behind, or nearly so (a subset sum on a grid of `units`)."""
+def _largest(own: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The largest 0, 1, 2, 4, 8 ... items, and all but the smallest 0, 1, 2, 4, 8 ... of them."""
+    steps = [0, *(1 << power for power in range(len(own).bit_length()))]
+    return [
+        own[:count] for count in sorted({count for step in steps for count in (step, len(own) - step) if count >= 0})
+    ]
+
+
+def kept_set(instance: Instance, number: int, items: Iterable[int]) -> KeptSet | None:
+    """The bin `number` keeping `items` and what it must have; None where it cannot, or where that is an empty bin."""
+    bin_ = instance.bins[number]
+    kept = tuple(sorted((*items, *bin_.required)))
+    if not kept and bin_.capacity <= 1:
+        return None
+    room = instance.room_beside(bin_, kept)
+    if room is None:
+        return None
+    at_home = sum(float(instance.sizes[item]) for item in kept if instance.home[item] == number)
+    return KeptSet(number, kept, instance.weight * at_home, room)
+
+
+def most_kept(instance: Instance, bins: Iterable[int]) -> list[KeptSet]:
+    """For each of `bins` the set that leaves least behind, or nearly so (a subset sum on a grid)."""
     free_items, free_rooms = np.zeros(len(instance.sizes)), np.zeros(1)
-    pricing = KeptPricing(instance, units)
-    found = [pricing.best(number, free_items, free_rooms) for number in range(len(instance.bins))]
+    pricing = KeptPricing(instance)
+    found = [pricing.best(number, free_items, free_rooms) for number in bins]
     return [kept for kept in found if kept is not None]
 
 
 class KeptPricing:
     """What bins should keep at given prices, where the sets are too many to list: a knapsack for each bin."""
 
-    def __init__(self, instance: Instance, units: int) -> None:
+    units = 4096
+    """To a capacity."""
+
+    def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self.units = units
-        self._up = np.ceil((instance.sizes - FIT_TOLERANCE / 10) * units).astype(np.int64)
-        self._down = np.floor((instance.sizes + FIT_TOLERANCE / 10) * units).astype(np.int64)
+        self._up = np.ceil((instance.sizes - FIT_TOLERANCE / 10) * self.units).astype(np.int64)
+        self._down = np.floor((instance.sizes + FIT_TOLERANCE / 10) * self.units).astype(np.int64)
 
     def best(self, number: int, prices: Floats, room_prices: Floats) -> KeptSet | None:
         """The kept set of a bin that is worth most; None where the bin cannot keep what it must.
@@ -103,14 +144,7 @@ class KeptPricing:
                     best = value, (item,)
         elif best is None and len(bin_.required) == 1:
             best = 0.0, bin_.required
-        if best is None or (not best[1] and bin_.capacity <= 1):
-            return None
-        kept = tuple(sorted(best[1]))
-        room = instance.room_beside(bin_, kept)
-        if room is None:
-            return None
-        at_home = sum(float(instance.sizes[item]) for item in kept if instance.home[item] == number)
-        return KeptSet(number, kept, instance.weight * at_home, room)
+        return None if best is None else kept_set(instance, number, set(best[1]) - set(bin_.required))
 
     def worth(self, number: int, prices: Floats, room_prices: Floats) -> float:
         """What no kept set of the bin, its room included, is worth more than; minus infinity where there is none."""

@@ -9,11 +9,11 @@ __all__ = ["HEURISTICS", "pack"]
 
 
 def pack(problem: Problem, name: str) -> Assignment:
-    """What a heuristic makes of the plain problem: it knows of one capacity, and of no other rule."""
+    """What a heuristic makes of the problem: it knows of one capacity, the lower one, and of no other rule."""
     return pack_speeds(
         name,
         problem.speeds,
-        problem.capacity,
+        problem.capacity if problem.packing_capacity is None else problem.packing_capacity,
         problem.current,
         first_consumer=problem.first_consumer,
         seed=problem.seed,

@@ -12,7 +12,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from bench.latency import page
-from bench.latency.contenders import CAPACITY, RECORD_BYTES, WARM_UP_S, Contender, Job, Outcome, perform
+from bench.latency.contenders import CAPACITY, WARM_UP_S, Contender, Job, Outcome, perform
+from bench.latency.kcga_group import RECORD_BYTES
 from bench.latency.plot import draw
 from bench.latency.shapes import SHAPES, STEP_S
 from bench.latency.times import load

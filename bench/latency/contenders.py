@@ -7,7 +7,7 @@ from typing import Protocol
 from bench.latency.autoscalers import HPA_SYNC_S, FlinkSettings, LagRule
 from bench.latency.flink_job import FlinkJob
 from bench.latency.kafka_group import KafkaGroup, Scaling, fixed
-from bench.latency.kcga_group import SOLVE_LIMIT_S, KcgaGroup
+from bench.latency.kcga_group import RECORD_BYTES, SOLVE_LIMIT_S, UNCOMMITTED_S, KcgaGroup
 from bench.latency.queues import NOBODY, Queues, Readers, delays
 from bench.latency.shapes import STEP_S, Load, load
 from bench.latency.times import Times
@@ -15,13 +15,9 @@ from controller.settings import AUTHORS_HEADROOM, ControllerSettings
 
 CAPACITY = 2_300_000.0
 """Of a consumer, in bytes/s: the paper's."""
-RECORD_BYTES = 1000
 TICK_S = 0.5
 WARM_UP_S = 900.0
 """Not counted: everyone finds their feet."""
-UNCOMMITTED_S = 4.0
-"""How old what a consumer has read and not committed is, in the mean: half of its 5 s of gathering, and the writing. It
-counts as lag to those who look at commits."""
 FLINK_TUNED = FlinkSettings(window_s=120.0, stabilisation_s=60.0, catch_up_s=300.0, restart_s=30.0)
 FLINK_RESTART_S = 30.0
 """Assumed: what a savepoint, the stop and the start of a job take."""

@@ -24,7 +24,7 @@ from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Order, PartitionRef
 from domain.partitions import TopicPartition
-from domain.speeds import WriteSpeeds
+from domain.speeds import Lag, WriteSpeeds
 from solver import solve
 
 WINDOW_S = 30.0
@@ -35,6 +35,10 @@ MESSAGE_S = 0.1
 """What a message takes from one component to another."""
 SOLVE_LIMIT_S = 0.5
 """Of a call; the answer is always given that late."""
+UNCOMMITTED_S = 4.0
+"""How old what a consumer has read and not committed is, in the mean: half of its 5 s of gathering, and the writing. It
+counts as lag to those who look at commits."""
+RECORD_BYTES = 1000
 _NEVER_S = 1e9
 
 
@@ -59,10 +63,16 @@ class KcgaGroup:
         settings: of the controller; heartbeats are switched off.
         times: what handovers take; each is drawn from these.
         seed: of the draws.
+        window_s: of the monitor.
     """
 
     def __init__(
-        self, partitions: Sequence[TopicPartition], settings: ControllerSettings, times: Times, seed: int
+        self,
+        partitions: Sequence[TopicPartition],
+        settings: ControllerSettings,
+        times: Times,
+        seed: int,
+        window_s: float = WINDOW_S,
     ) -> None:
         self.readers: Readers = np.full(len(partitions), NOBODY)
         """Who reads each partition now."""
@@ -70,6 +80,7 @@ class KcgaGroup:
         self._partitions = partitions
         self._index: Mapping[TopicPartition, int] = {p: index for index, p in enumerate(partitions)}
         self._times = times
+        self._window_s = window_s
         self._chance = Random(seed)
         patient = {"heartbeat_timeout_s": _NEVER_S, "ready_timeout_s": _NEVER_S, "acknowledge_timeout_s": _NEVER_S}
         self._controller = Controller(settings.model_copy(update=patient), epoch=1)
@@ -92,8 +103,18 @@ class KcgaGroup:
             happen(at)
         if now >= self._reported_at + REPORT_EVERY_S:
             self._reported_at = now
-            measured = dict(zip(self._partitions, queues.speeds(WINDOW_S).tolist(), strict=True))
-            self._handle(SpeedsMeasured(now, WriteSpeeds(now, measured)))
+            self._handle(SpeedsMeasured(now, self._measured(now, queues)))
+
+    def _measured(self, now: float, queues: Queues) -> WriteSpeeds:
+        """What the monitor tells: mean speeds of its window, and the lag by the commits."""
+        speeds = dict(zip(self._partitions, queues.speeds(self._window_s).tolist(), strict=True))
+        lags = {
+            partition: Lag(
+                round(waiting / RECORD_BYTES), waiting, waiting / speeds[partition] if speeds[partition] else None
+            )
+            for partition, waiting in zip(self._partitions, queues.uncommitted(UNCOMMITTED_S).tolist(), strict=True)
+        }
+        return WriteSpeeds(now, speeds, lags=lags)
 
     def _later(self, at: float, happen: Callable[[float], None]) -> None:
         self._scheduled += 1

@@ -8,14 +8,12 @@ from bench.latency.contenders import (
     CAPACITY,
     FLINK_RESTART_S,
     FLINK_TUNED,
-    RECORD_BYTES,
     TICK_S,
-    UNCOMMITTED_S,
     WARM_UP_S,
     Outcome,
 )
 from bench.latency.kafka_group import HEARTBEAT_S
-from bench.latency.kcga_group import MESSAGE_S, SOLVE_LIMIT_S, WINDOW_S
+from bench.latency.kcga_group import MESSAGE_S, RECORD_BYTES, SOLVE_LIMIT_S, UNCOMMITTED_S, WINDOW_S
 from bench.latency.shapes import PARTITIONS, STEP_S
 from bench.latency.times import Times
 
@@ -33,12 +31,6 @@ _HEADINGS = (
     "migrations",
     "highest lag [1,000 records]",
 )
-_WHY_BETTER = {
-    "fixed": "nothing ever moves, and there are enough consumers for every partition's highest speed",
-    "lag": "it lets records wait before it adds a consumer",
-    "flink": "it keeps fewer readers than the load needs, and lets records wait",
-    "kcga": "another setting of kcga",
-}
 
 
 def page_of(outcomes: Sequence[Outcome], seed: int, minutes: float, times: Times, plot: str) -> str:
@@ -98,10 +90,13 @@ def _in_short(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> Iterator[st
             f"({best.contender}): {verdict} {TIMES_LOWER} times lower."
         )
     for name in dict.fromkeys(o.contender for o in outcomes if o.kind == "lag"):
-        better = [shape for shape in shapes if _is_better(_reference(outcomes, shape), _of(outcomes, shape, name))]
+        pairs = [(_reference(outcomes, shape), _of(outcomes, shape, name)) for shape in shapes]
+        better = sum(_is_better(ours, other) for ours, other in pairs)
+        hours = [other.consumer_hours / ours.consumer_hours for ours, other in pairs]
         yield (
             f"Against the lag-based autoscaler with a threshold of {name.removeprefix('lag ')} a consumer: fewer "
-            f"consumer-hours and a lower p99 on {len(better)} of {len(shapes)} loads."
+            f"consumer-hours and a lower p99 on {better} of {len(shapes)} loads; it takes {min(hours):.2f} to "
+            f"{max(hours):.2f} times the consumer-hours."
         )
 
 
@@ -124,9 +119,18 @@ def _losses(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> Iterator[str]
                     if other.consumer_hours > ours.consumer_hours
                     else f"p99 {other.p99_s:.1f} s against {ours.p99_s:.1f} s"
                 )
-                yield f"{shape}, {other.contender}: {', '.join(advantages)}, for {price}: {_WHY_BETTER[other.kind]}."
+                yield f"{shape}, {other.contender}: {', '.join(advantages)}, for {price}: {_why(other, ours)}."
     if not found:
         yield "Nowhere in these figures."
+
+
+def _why(other: Outcome, ours: Outcome) -> str:
+    """Why another one is better in something."""
+    if other.consumer_hours <= ours.consumer_hours:
+        return "it lets records wait before it adds a consumer"
+    if other.kind == "lag":
+        return "its threshold is so low that it has a consumer for nearly every partition, needed or not"
+    return "its consumers have room for whatever comes, and nothing moves"
 
 
 def _is_better(ours: Outcome, other: Outcome) -> bool:
@@ -161,7 +165,8 @@ def _model() -> str:
             "told 0.75 of the capacity, as by the paper's authors; where their plan breaks a rule of the controller, "
             "the plan by rule is taken.",
             "Kafka's group (`kafka-range`, `kafka-sticky`): the classic protocol and assignors, checked against "
-            "Kafka 4.3.1. A fixed group never moves anything. As many consumers: kcga's mean, rounded up; +60 %: as "
+            "Kafka 4.3.1. A fixed group never moves anything. Range divides each topic by itself: of topics with ten "
+            "partitions, no more than ten consumers get any. As many consumers: kcga's mean, rounded up; +60 %: as "
             "many as it takes, after the paper's successor.",
             f"The lag-based autoscaler (`lag`): KEDA's Kafka scaler and the Horizontal Pod Autoscaler, by their "
             f"published rules: a sync each {HPA_SYNC_S:g} s with a fresh lag, tolerance {HPA_TOLERANCE:g}, growth to "

@@ -5,12 +5,13 @@ from rich.text import Text
 
 from cli.doctor.finding import Check, Finding, Grade
 from cli.doctor.kafka import check_kafka
+from cli.doctor.kubernetes import check_kubernetes
 from cli.doctor.lake import check_lake
 from cli.doctor.machine import check_folder, check_java
 from cli.settings import Settings
 from cli.watch.glyphs import ASCII, BAD, FAINT, GOOD, UNICODE, WARNING
 
-CHECKS: tuple[Check, ...] = (check_java, check_folder, check_kafka, check_lake)
+CHECKS: tuple[Check, ...] = (check_java, check_folder, check_kafka, check_lake, check_kubernetes)
 
 
 def examine(settings: Settings, console: Console) -> bool:

@@ -12,6 +12,7 @@ from solver import ENGINES
 EXACT = "exact"
 """Another name of `auto`."""
 DEFAULT_WEIGHT = 0.5
+LOWEST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class EngineSpec:
     """One of `solver.ENGINES`."""
     migration_weight: float = DEFAULT_WEIGHT
     """Lambda, in consumers per unit of Rscore; heuristics have no use for it."""
+    packing_share: float = 1.0
+    """Of the capacity: up to there a consumer is given partitions. What it has it keeps, up to the capacity."""
 
     @property
     def is_heuristic(self) -> bool:
@@ -31,13 +34,13 @@ class EngineSpec:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The engine that `NAME` or `NAME@LAMBDA` asks for.
+        """The engine that `NAME`, `NAME@LAMBDA` or `NAME@LAMBDA/SHARE` asks for.
 
         Raises:
-            UsageError: there is no such engine, or lambda is no such weight.
+            UsageError: there is no such engine, or lambda or the share is outside its range.
         """
         name = text.strip()
-        base, at, weight = name.partition("@")
+        base, at, figures = name.partition("@")
         engine = "auto" if base == EXACT else base
         if engine not in ENGINES:
             known = ", ".join((EXACT, *ENGINES))
@@ -46,11 +49,23 @@ class EngineSpec:
             return cls(name, engine)
         if engine in HEURISTICS:
             raise UsageError(f"{shown(name)}: a heuristic knows no weight of migration; it must be {base}")
-        try:
-            number = float(weight)
-        except ValueError:
-            raise UsageError(f"{shown(name)}: lambda is {shown(weight)}: it must be a number, 0 or more") from None
-        return cls(name, engine, require(f"lambda in {shown(name)}", number, 0, HIGHEST_WEIGHT))
+        weight, slash, share = figures.partition("/")
+        return cls(
+            name,
+            engine,
+            _number(name, "lambda", weight, 0, HIGHEST_WEIGHT),
+            _number(name, "the share of the capacity", share, LOWEST_SHARE, 1) if slash else 1.0,
+        )
+
+
+def _number(name: str, what: str, text: str, least: float, most: float) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise UsageError(
+            f"{shown(name)}: {what} is {shown(text)}: it must be a number from {least:g} to {most:g}"
+        ) from None
+    return require(f"{what} in {shown(name)}", number, least, most)
 
 
 def parse_engines(text: str) -> tuple[EngineSpec, ...]:

@@ -1,9 +1,8 @@
 """Which numbers options and files may hold: finite, and so that no sum or quotient of them overflows."""
 
 from cli.errors import UsageError
+from domain.speeds import HIGHEST_SPEED
 
-HIGHEST_SPEED = 1e18
-"""Of speeds and capacities, in bytes/s or whatever unit they are in."""
 LOWEST_CAPACITY = 1e-6
 HIGHEST_WEIGHT = 1e4
 """Of lambda, in consumers per unit of Rscore."""

@@ -83,6 +83,7 @@ class Simulation:
         return Problem(
             speeds=speeds,
             capacity=self.capacity,
+            packing_capacity=spec.packing_share * self.capacity,
             current=current,
             migration_weight=spec.migration_weight,
             first_consumer=FIRST_CONSUMER,

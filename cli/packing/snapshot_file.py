@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 from cli.errors import UsageError
 from cli.packing.csv_rows import read_rows, require_topic
 from cli.packing.json_lines import line_of
-from cli.packing.ranges import HIGHEST_ID, HIGHEST_SPEED
+from cli.packing.ranges import HIGHEST_ID
 from cli.packing.text_lines import Place, TextLines, read_lines
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import PartitionRef, WriteSpeedReport
@@ -95,10 +95,6 @@ def _json_snapshot(source: TextLines) -> Snapshot:
     text = source.text
     report = _decoded(WriteSpeedReport, "message of monitor.writeSpeed", source.name, text)
     _require_sound(report.partitions, source.name, text, "partitions")
-    for index, entry in enumerate(report.partitions):
-        if entry.speed is not None and entry.speed > HIGHEST_SPEED:
-            place = Place(source.name, line_of(text, ("partitions", index, "speed")))
-            place.fail(f"the speed of {entry.key} is {entry.speed:g}: it must be at most {HIGHEST_SPEED:g}")
     measured = report.speeds
     return Snapshot(source.name, dict(measured.bytes_per_s), measured.unknown)
 

@@ -5,8 +5,9 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from domain.partitions import TopicPartition
+from domain.speeds import HIGHEST_SPEED
 
-SpeedBytesPerS = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+SpeedBytesPerS = Annotated[float, Field(ge=0, le=HIGHEST_SPEED, allow_inf_nan=False)]
 EpochSeconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 

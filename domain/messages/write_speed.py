@@ -6,9 +6,10 @@ from pydantic import Field, field_validator
 
 from domain.messages.codec import Count, EpochSeconds, Message, PartitionRef, SpeedBytesPerS
 from domain.partitions import TopicPartition
-from domain.speeds import Lag, Method, Origin, WriteSpeeds
+from domain.speeds import HIGHEST_SPEED, Lag, Method, Origin, WriteSpeeds
 
-Amount = Annotated[float, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, le=HIGHEST_SPEED)]
+"""Bounded as speeds are: sums of many are numbers still."""
 
 
 class PartitionSpeed(PartitionRef):

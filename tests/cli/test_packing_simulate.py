@@ -140,10 +140,17 @@ def test_the_cardinal_bin_score_is_the_mean_share_of_consumers_above_the_fewest(
     assert (other.proven, other.mean_gap) == (0.5, 0.05)
 
 
-def test_engines_are_named_with_their_weight() -> None:
-    assert parse_engines("mbfp, exact@0.5,auto,exact") == (
+def test_room_to_grow_saves_migrations_and_takes_consumers(kcga: Kcga, stream: Path) -> None:
+    engines = figures(kcga, stream, "--engines", "exact@1,exact@1/0.8")
+    assert engines["exact@1/0.8"]["mean_rscore"] < engines["exact@1"]["mean_rscore"]
+    assert engines["exact@1/0.8"]["mean_consumers"] > engines["exact@1"]["mean_consumers"]
+
+
+def test_engines_are_named_with_their_weight_and_how_far_they_fill_consumers() -> None:
+    assert parse_engines("mbfp, exact@0.5,exact@1/0.95,auto,exact") == (
         EngineSpec("mbfp", "mbfp"),
         EngineSpec("exact@0.5", "auto", 0.5),
+        EngineSpec("exact@1/0.95", "auto", 1.0, 0.95),
         EngineSpec("auto", "auto"),
         EngineSpec("exact", "auto"),
     )
@@ -159,6 +166,8 @@ def test_engines_are_named_with_their_weight() -> None:
         (["--engines", "exact@much"], "lambda is 'much'"),
         (["--engines", "exact@-1"], "lambda in 'exact@-1' is -1"),
         (["--engines", "exact@nan"], "lambda in 'exact@nan' is nan"),
+        (["--engines", "exact@1/"], "the share of the capacity is ''"),
+        (["--engines", "exact@1/1.2"], "the share of the capacity in 'exact@1/1.2' is 1.2"),
         (["--capacity", "0"], "--capacity is 0: it must be above 0"),
         (["--time-limit", "-1"], "--time-limit is -1"),
         (["--metrics", "-"], "--metrics is -: standard output is for the figures"),

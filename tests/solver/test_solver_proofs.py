@@ -84,6 +84,15 @@ def test_rules_are_kept_and_the_optimum_under_them_is_found(problem: Problem) ->
     assert solution.objective == pytest.approx(expected, abs=1e-5)
 
 
+@given(ruled_problems(), st.sampled_from(HEURISTICS))
+@few
+def test_a_heuristic_keeps_all_rules_or_its_plan_is_called_infeasible(problem: Problem, name: str) -> None:
+    solution = solve(problem, name)
+    violations = evaluate(problem, solution.assignment).violations
+    assert (solution.status is Status.INFEASIBLE) == bool(violations)
+    assert solution.status in (Status.HEURISTIC, Status.INFEASIBLE)
+
+
 @given(plain_problems(most=25))
 @few
 def test_no_heuristic_and_not_keeping_everything_is_better_than_auto(problem: Problem) -> None:

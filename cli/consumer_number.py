@@ -1,0 +1,18 @@
+"""Which consumer a command line means."""
+
+import typer
+
+from controller.kubernetes.names import consumer_of
+from domain.assignment import ConsumerId
+
+
+def consumer_number(text: str) -> ConsumerId:
+    """The number that is written, or that the name of a consumer's Deployment ends with: `lake-consumer-3` is 3.
+
+    Raises:
+        typer.BadParameter: it is neither.
+    """
+    number = int(text) if text.isascii() and text.isdecimal() else consumer_of(text)
+    if not number:
+        raise typer.BadParameter(f"{text!r} is neither a number from 1 on nor a name like lake-consumer-3")
+    return number

@@ -1,0 +1,128 @@
+"""The Deployment of a consumer, from the template that the operator owns.
+
+What the controller decides is set here and must not be in the template; everything else (image, resources, probes,
+topology spread, grace period) is the operator's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NewType
+
+import yaml
+
+from controller.kubernetes.names import CONSUMER, deployment_name, group_labels, pod_labels
+from domain.assignment import ConsumerId
+
+NAME_VARIABLE = "CONSUMER_NAME"
+"""The environment variable in which a consumer finds the name of its Deployment, and thereby which one it is."""
+
+Template = NewType("Template", Mapping[str, Any])
+"""A Deployment that has been checked, without what the controller sets."""
+
+_DECIDED = (("metadata", ("name", "namespace", "ownerReferences")), ("spec", ("replicas", "selector", "strategy")))
+
+
+class TemplateError(ValueError):
+    """What is wrong with the template, and what would be right; names all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controller's Deployment: consumers are deleted with it."""
+
+    name: str
+    uid: str
+
+
+def read_template(file: Path) -> Template:
+    """The template in a file.
+
+    Raises:
+        TemplateError: it cannot be read, is no Deployment, or sets what the controller decides.
+    """
+    try:
+        return parse_template(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise TemplateError(f"the template {file} cannot be read: {error}") from error
+    except TemplateError as error:
+        raise TemplateError(f"the template {file}: {error}") from error
+
+
+def parse_template(text: str) -> Template:
+    """The template in a YAML text.
+
+    Raises:
+        TemplateError: it is no Deployment, or sets what the controller decides.
+    """
+    try:
+        template = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise TemplateError(f"no valid YAML: {error}") from error
+    if faults := _faults(template):
+        raise TemplateError("; ".join(faults))
+    return Template(template)
+
+
+def _faults(template: object) -> list[str]:
+    if not isinstance(template, dict) or (template.get("apiVersion"), template.get("kind")) != (
+        "apps/v1",
+        "Deployment",
+    ):
+        return ["it must be one Deployment of apps/v1"]
+    faults = [
+        f"{section}.{field} is set: the controller decides it"
+        for section, fields in _DECIDED
+        for field in fields
+        if field in (_at(template, section) or {})
+    ]
+    containers = _at(template, "spec", "template", "spec", "containers")
+    if not (isinstance(containers, list) and containers and isinstance(containers[0], dict)):
+        faults.append("spec.template.spec.containers is empty: the first container is the consumer")
+    elif any(variable.get("name") == NAME_VARIABLE for variable in containers[0].get("env") or ()):
+        faults.append(f"{NAME_VARIABLE} is set: the controller decides it")
+    return faults
+
+
+def _at(value: object, *path: str) -> Any:
+    """What is under the keys; None where one is missing."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def deployment(template: Template, group: str, consumer: ConsumerId, owner: Owner | None) -> dict[str, Any]:
+    """The consumer's Deployment, as it is applied.
+
+    It is recreated rather than rolled: two pods of one consumer would be two processes with one number.
+    """
+    name = deployment_name(group, consumer)
+    labels = {**group_labels(group), CONSUMER: str(consumer)}
+    metadata = template.get("metadata") or {}
+    pod = template["spec"]["template"]
+    pod_metadata = pod.get("metadata") or {}
+    first, *others = pod["spec"]["containers"]
+    first = {**first, "env": [*(first.get("env") or ()), {"name": NAME_VARIABLE, "value": name}]}
+    references = (
+        [{"apiVersion": "apps/v1", "kind": "Deployment", "name": owner.name, "uid": owner.uid}] if owner else []
+    )
+    return {
+        **template,
+        "metadata": {
+            **metadata,
+            "name": name,
+            "labels": {**(metadata.get("labels") or {}), **labels},
+            "ownerReferences": references,
+        },
+        "spec": {
+            **template["spec"],
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": pod_labels(group, consumer)},
+            "template": {
+                **pod,
+                "metadata": {**pod_metadata, "labels": {**(pod_metadata.get("labels") or {}), **labels}},
+                "spec": {**pod["spec"], "containers": [first, *others]},
+            },
+        },
+    }

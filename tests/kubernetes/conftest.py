@@ -1,0 +1,64 @@
+"""The real control plane and the node of processes, started once a session and only if a test asks for them."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kubernetes import client
+
+from tests.kubernetes.control_plane import ControlPlane, build, find_go
+from tests.kubernetes.process_kubelet import ProcessKubelet
+
+SLEEPS = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); time.sleep(600)"
+CLINGS = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+ENDS = "import sys; sys.exit(3)"
+
+
+def without(what: str) -> None:
+    """On a laptop the test is skipped; where everything has to be there, it fails."""
+    reason = f"NOT TESTED ON KUBERNETES: {what}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    print(reason, file=sys.stderr)  # noqa: T201
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A Kubernetes control plane without nodes that all tests of the session share, each in a namespace of its own."""
+    go = find_go()
+    if go is None:
+        without("there is no Go to build its control plane with; install Go 1.21 or newer")
+    assert go is not None
+    with ControlPlane(tmp_path_factory.mktemp("control-plane"), build(go)) as control_plane:
+        yield control_plane
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane, unique_name: str) -> Iterator[str]:
+    core = client.CoreV1Api(control_plane.client())
+    core.create_namespace({"metadata": {"name": unique_name}})
+    yield unique_name
+    core.delete_namespace(unique_name)
+
+
+@pytest.fixture(scope="session")
+def kubelet(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessKubelet]:
+    """A node on which every image but `missing` can be had."""
+    if os.geteuid() != 0:
+        without("only root can give processes a place of their own in the file system")
+    kcga = [sys.executable, "-m", "cli.main"]
+    programs = {
+        name: [sys.executable, "-c", text] for name, text in (("sleeps", SLEEPS), ("clings", CLINGS), ("ends", ENDS))
+    }
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with ProcessKubelet(
+        control_plane.client(),
+        server=(control_plane.host, control_plane.port),
+        folder=tmp_path_factory.mktemp("pods"),
+        images={"kcga": kcga, **programs},
+        environment={"PATH": os.environ["PATH"], "PYTHONPATH": paths},
+    ) as kubelet:
+        yield kubelet
