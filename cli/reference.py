@@ -16,6 +16,7 @@ from cli.main import app
 from cli.settings import Settings
 from domain.speeds import HIGHEST_SPEED
 
+
 def settings_page() -> str:
     """A table for each section of the settings file."""
     return "\n".join(_settings_lines())
