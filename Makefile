@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCHMARKS := docs/benchmarks
 
-.PHONY: up test check format bench lock clean
+.PHONY: up test check docs pictures format bench lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -28,6 +28,12 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: about an hour on a qui
 	@$(BIN)/python -m bench.engines > $(BENCHMARKS)/engines.md
 	@$(BIN)/python -m bench.scaling > $(BENCHMARKS)/scaling.md
 	@$(BIN)/python -m bench.latency --folder $(BENCHMARKS)
+
+docs: $(READY)  ## The documentation as a site, in build/site; fails where a link or a page is wrong
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+pictures: $(READY)  ## The pictures of the status page in docs/images, from a real run (needs Chromium)
+	@KCGA_PICTURES=docs/images $(BIN)/python -m pytest -q tests/test_status_page_live.py
 
 format: $(READY)
 	@$(BIN)/ruff check --fix .

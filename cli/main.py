@@ -136,6 +136,66 @@ def explain(
 
 
 @app.command()
+def status(
+    settings: SettingsFile,
+    output: Annotated[
+        OutputFormat, typer.Option(help="A picture, or JSON as the controller's /api/state has it.")
+    ] = OutputFormat.TEXT,
+) -> None:
+    """Show the group as it stands: who reads what, how fast it is written to, what was decided last."""
+    from cli.live.status import print_status, status_json
+    from cli.settings import load
+
+    if output is OutputFormat.JSON:
+        print(status_json(load(settings)))  # noqa: T201
+    else:
+        print_status(load(settings), Console())
+
+
+@app.command()
+def plan(
+    settings: SettingsFile,
+    output: Annotated[OutputFormat, typer.Option(help="Words, or the record of the decision.")] = OutputFormat.TEXT,
+) -> None:
+    """Say what the controller would do if it decided now, and why: a dry run that changes nothing."""
+    from cli.live.plan import in_words, plan_now
+    from cli.settings import load
+
+    decision = plan_now(load(settings))
+    print(decision.model_dump_json() if output is OutputFormat.JSON else "\n".join(in_words(decision)))  # noqa: T201
+
+
+@app.command()
+def record(
+    file: Annotated[Path, typer.Argument(help="Where to write it (.csv or .csv.gz); - is standard output.")],
+    settings: SettingsFile,
+    seconds: Annotated[
+        float | None, typer.Option("--for", min=0, help="End by itself after so many seconds; else with Ctrl-C.")
+    ] = None,
+    past: Annotated[float, typer.Option(min=0, help="Begin so many seconds back, as far as the topic goes.")] = 0,
+) -> None:
+    """Write the speeds that the monitor publishes as a stream that kcga simulate replays."""
+    from cli.interrupts import stop_on_signals
+    from cli.record import RecordOptions
+    from cli.record import record as record_speeds
+    from cli.settings import load
+
+    with stop_on_signals() as stop:
+        written = record_speeds(load(settings), RecordOptions(file, past, seconds), stop)
+    print(f"kcga: {written:,} measurements were recorded", file=sys.stderr)  # noqa: T201
+
+
+@app.command()
+def doctor(settings: SettingsFile) -> None:
+    """Check everything that kcga needs here: Java, brokers, rights, topics, Spark, the lake; say what to do."""
+    from cli.doctor import examine
+    from cli.settings import load
+
+    if not examine(load(settings), Console()):
+        raise typer.Exit(1)
+
+
+@app.command()
 def pause(settings: SettingsFile) -> None:
     """Have the controller move nothing any more, but for partitions that have no reader, until `kcga resume`."""
     _ask(settings, ControlAction.PAUSE)

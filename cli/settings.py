@@ -23,7 +23,7 @@ Port = Annotated[int, Field(ge=0, le=65_535)]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class KafkaSettings(Section):
@@ -95,6 +95,7 @@ class Settings(BaseSettings):
         extra="forbid",
         env_prefix="KCGA_",
         env_nested_delimiter="__",
+        use_attribute_docstrings=True,
         nested_model_default_partial_update=True,
     )
 

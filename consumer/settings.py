@@ -34,7 +34,7 @@ class ConsumerSettings(BaseModel):
         pydantic.ValidationError: a value is out of its range, or a name is none that is set here.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     spark_remote: str | None = None
     """The Spark Connect server, as `sc://host:port`: one engine for all consumers. Either this or `spark_master`."""

@@ -32,7 +32,7 @@ DEFAULT_HANDOVER_S = 5.0
 class ControllerSettings(BaseModel):
     """Capacities in bytes/s, times in seconds. What holds voluntary plans back: `docs/decisions/0005-restraint.md`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     consumer_capacity: BytesPerS = 2_300_000
     """What one consumer reads at most; above it the controller reacts at once. The default is the paper's consumer.

@@ -13,7 +13,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 class MonitorSettings(BaseModel):
     """The monitor's settings; all times are in seconds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
     topics: Annotated[tuple[str, ...], Field(min_length=1)]
     """Names, or regular expressions where they begin with `^`. As in librdkafka, an expression need only match the

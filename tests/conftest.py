@@ -1,9 +1,11 @@
 """The real services that tests run against, started once a session and only if a test asks for them.
 
 Where they cannot be started (no Java, no network for the first fetch of the jars), the tests that need them fail and
-say so; none is skipped.
+say so; none is skipped. Tests that need a browser are skipped where there is none, unless CI=true.
 """
 
+import os
+import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from playwright.sync_api import Browser, sync_playwright
 
 from cli.embedded.broker import Broker
 from cli.embedded.jars import DELTA, KAFKA, obtain
@@ -48,6 +51,22 @@ def spark_server(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """A Spark Connect server that all tests of the session share: tables must lie in `lake_root`."""
     with SparkConnectServer(tmp_path_factory.mktemp("spark"), jars=obtain(DELTA), java=java) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium of the system's. Without one its tests are skipped, and fail where CI=true."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        missing = "there is no Chromium in PATH (Debian: apt-get install chromium)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=as_root)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture

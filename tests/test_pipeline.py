@@ -1,17 +1,14 @@
 """The whole system on this machine, as `make up` runs it."""
 
 import json
-import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from cli.components import command
+from tests.running_up import running_up, wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures("nothing_left_running")]
 
@@ -36,32 +33,6 @@ def test_the_group_follows_the_load_and_the_lake_has_every_record_once(tmp_path:
     assert min(summary["scale_ups"], summary["scale_downs"], summary["migrations"]) >= 1
     assert {"rscore", "highest_lag"} <= summary.keys()
     assert "every check passed" in shown
-
-
-@contextmanager
-def running_up(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
-    """`kcga up` in the background, the file that takes what it shows, and the folder where its own folder lies."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    shown = tmp_path / "shown"
-    with shown.open("wb") as stderr:
-        process = subprocess.Popen(
-            command("up"), env={**os.environ, "TMPDIR": str(temporary)}, stdout=subprocess.PIPE, stderr=stderr
-        )
-    try:
-        yield process, shown, temporary
-    finally:
-        if process.poll() is None:
-            process.terminate()
-        process.communicate(timeout=180)
-
-
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], shown: Path) -> None:
-    deadline = time.monotonic() + 240
-    while not condition():
-        assert process.poll() is None, shown.read_text()
-        assert time.monotonic() < deadline, shown.read_text()
-        time.sleep(0.2)
 
 
 @pytest.mark.timeout(600)

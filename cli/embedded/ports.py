@@ -17,6 +17,17 @@ def free_port() -> int:
         return port
 
 
+def free_port_or(wanted: int) -> int:
+    """`wanted` if nothing listens on it, else any other port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, wanted))
+        except OSError:
+            return free_port()
+    return wanted
+
+
 def require_free(port: int, of: str) -> int:
     """`port` itself, if a server can listen on it.
 

@@ -1,22 +1,12 @@
 """Finds a decision on `controller.decisions`, from its end backwards: the topic may hold a month of them."""
 
-import time
-import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import islice
-
-from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Position
 
 from cli.errors import KcgaError
 from cli.settings import Settings
-from cli.topics import Cluster
+from cli.tail import tail
 from domain.messages import Decision, MessageError
-
-CHUNK = 50
-"""How many offsets are read at first; twice as many each further time."""
-REQUEST_TIMEOUT_S = 10.0
 
 
 def find_decision(settings: Settings, number: int | None = None, epoch: int | None = None) -> Decision:
@@ -25,14 +15,14 @@ def find_decision(settings: Settings, number: int | None = None, epoch: int | No
     Raises:
         KcgaError: the cluster does not answer, or there is no such decision.
     """
-    kafka, topic = settings.kafka, settings.topics.decisions
-    with _decisions(settings) as newest_first:
-        found = pick(newest_first, number, epoch)
+    topic = settings.topics.decisions
+    with tail(settings) as reader:
+        found = pick(valid(reader.newest_first(topic)), number, epoch)
     if found is None:
         which = "no decision" if number is None else f"no decision {number}"
         of = "" if epoch is None else f" of epoch {epoch}"
         hint = "; of an earlier controller? name its --epoch" if number is not None and epoch is None else ""
-        raise KcgaError(f"there is {which}{of} on {topic} at {kafka.bootstrap_servers}{hint}")
+        raise KcgaError(f"there is {which}{of} on {topic} at {settings.kafka.bootstrap_servers}{hint}")
     return found
 
 
@@ -42,38 +32,17 @@ def newest_decisions(settings: Settings, most: int) -> list[Decision]:
     Raises:
         KcgaError: the cluster does not answer.
     """
-    with _decisions(settings) as newest_first:
-        return list(islice(newest_first, most))
+    with tail(settings) as reader:
+        return list(islice(valid(reader.newest_first(settings.topics.decisions)), most))
 
 
-@contextmanager
-def _decisions(settings: Settings) -> Iterator[Iterator[Decision]]:
-    """All decisions, the newest first, read as far as they are looked at; none where the topic does not exist.
-
-    Raises:
-        KcgaError: the cluster does not answer.
-    """
-    kafka, topic = settings.kafka, settings.topics.decisions
-    if topic not in Cluster(kafka.bootstrap_servers, kafka.client).partitions():
-        yield iter(())
-        return
-    consumer = Consumer(
-        {
-            "fetch.wait.max.ms": 50,
-            "log_level": 0,  # what goes wrong is said in one line, by the error
-            **kafka.client,
-            "bootstrap.servers": kafka.bootstrap_servers,
-            "client.id": "kcga-explain",
-            "group.id": f"kcga-explain-{uuid.uuid4().hex}",
-            "enable.auto.commit": False,
-        }
-    )
-    try:
-        yield _newest_first(consumer, topic)
-    except KafkaException as error:
-        raise KcgaError(f"{topic} at {kafka.bootstrap_servers} cannot be read: {error.args[0].str()}") from error
-    finally:
-        consumer.close()
+def valid(records: Iterable[bytes]) -> Iterator[Decision]:
+    """The decisions among them; what is none is left aside."""
+    for record in records:
+        try:
+            yield Decision.decode(record)
+        except MessageError:
+            continue
 
 
 def pick(newest_first: Iterable[Decision], number: int | None, epoch: int | None) -> Decision | None:
@@ -94,32 +63,3 @@ def pick(newest_first: Iterable[Decision], number: int | None, epoch: int | None
         if number is None or decision.number == number:
             return decision
     return None
-
-
-def _newest_first(consumer: Consumer, topic: str) -> Iterator[Decision]:
-    low, high = consumer.get_watermark_offsets(Position(topic, 0), REQUEST_TIMEOUT_S)
-    size = CHUNK
-    while low < high:
-        begin = max(low, high - size)
-        yield from reversed(_between(consumer, topic, begin, high))
-        high, size = begin, 2 * size
-
-
-def _between(consumer: Consumer, topic: str, begin: int, end: int) -> list[Decision]:
-    """The decisions at these offsets, the last one excluded; what is none is left aside."""
-    consumer.assign([Position(topic, 0, begin)])
-    decisions: list[Decision] = []
-    reached, deadline = begin, time.monotonic() + REQUEST_TIMEOUT_S
-    while reached < end:
-        if time.monotonic() > deadline:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer within {REQUEST_TIMEOUT_S:g} s"))
-        for record in consumer.consume(end - begin, 0.1):
-            if record.error() is not None or (record.offset() or 0) >= end:
-                continue
-            try:
-                decisions.append(Decision.decode(record.value()))
-            except MessageError:
-                continue
-        # Markers of transactions take offsets and are no records: the position passes them too.
-        reached = max(reached, *(position.offset for position in consumer.position([Position(topic, 0)])))
-    return decisions

@@ -89,6 +89,7 @@ class Demonstration:
                     group.enter_context(self._component("controller")),
                 ]
                 generator = group.enter_context(self._load_generator())
+                self._say_where()
                 began = time.monotonic()
                 with self._view() as view, self._interrupts.ask_first() as stop:
                     elapsed = 0.0
@@ -104,6 +105,18 @@ class Demonstration:
     def _component(self, name: str) -> Child:
         arguments = command(name, "--settings", str(self._settings_file))
         return Child(f"the {name}", arguments, self._folder / f"{name}.log")
+
+    def _say_where(self) -> None:
+        """The status page's address, above the picture."""
+        http = self._settings.http
+        if http.token is not None:
+            token = http.token.get_secret_value()
+            self._console.print(
+                f"Status page: http://{http.host}:{http.controller_port} (token to operate there: {token})",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
 
     def _load_generator(self) -> Child:
         arguments = ["--settings", str(self._settings_file), "--seed", str(self._seed)]

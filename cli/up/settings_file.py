@@ -1,13 +1,19 @@
 """The settings of the demonstration, as a file that can be read and used again."""
 
 import json
+import secrets
 from pathlib import Path
 
 from cli.embedded.load_profile import LoadProfile
+from cli.embedded.ports import free_port_or
 from cli.up.services import Services
 
 CONSUMER_CAPACITY = 400_000
 """Bytes/s of a consumer in the demonstration: so small that one machine shows several."""
+
+
+STATUS_PORT = 8470
+"""Of the status page, where nothing else listens on it."""
 
 
 def settings_text(services: Services, profile: LoadProfile, folder: Path) -> str:
@@ -43,4 +49,10 @@ wait_time_secs = 3
 
 [local]
 folder = {text(str(folder / "consumers"))}
+
+[http]
+controller_port = {free_port_or(STATUS_PORT)}
+monitor_port = 0
+consumer_port = 0
+token = {text(secrets.token_urlsafe(12))}
 """

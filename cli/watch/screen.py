@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from textwrap import wrap
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -59,6 +60,8 @@ class GroupScreen:
     palette: TopicPalette
     phase: str | None = None
     """Of the load that is produced."""
+    group: str | None = None
+    """Its name, where the view is of one moment: then times are those of the day, and no course is shown."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         glyphs = ASCII if options.ascii_only else UNICODE
@@ -67,7 +70,7 @@ class GroupScreen:
         yield self._title(glyphs)
         yield Rule(characters=glyphs.rule, style=FAINT)
         fixed = [*self._topics(glyphs, colours, width), *self._transits(glyphs, width)]
-        courses = list(self._courses(glyphs, width))
+        courses = [] if self.group else list(self._courses(glyphs, width))
         room = options.max_height - _OTHER_LINES - len(fixed) - len(courses)
         for airy, shown in _LAYOUTS:
             consumers = list(self._consumers(glyphs, colours, width, airy))
@@ -80,11 +83,12 @@ class GroupScreen:
         yield from fixed
         yield Text()
         yield from decisions
-        yield Text()
-        yield from courses
+        if courses:
+            yield Text()
+            yield from courses
 
     def _title(self, glyphs: Glyphs) -> Table:
-        left = Text.assemble(("kcga", STRONG), "  ", figures.clock(self.view.elapsed_s))
+        left = Text.assemble(("kcga", STRONG), "  ", self.group or figures.clock(self.view.elapsed_s))
         if self.phase:
             left.append(f"  {glyphs.dot}  {self.phase}")
         facts = [
@@ -203,7 +207,7 @@ class GroupScreen:
     def _decision(self, decision: DecisionRecord, newest: bool, glyphs: Glyphs, width: int) -> Iterator[Text]:
         """A line that says what was decided; for the newest also why."""
         mark, style = (glyphs.tick, GOOD) if decision.carried_out else (glyphs.kept, FAINT)
-        at = f"{figures.clock(decision.decided_at - self.view.began):>5} "
+        at = f"{self._time(decision.decided_at):>5} "
         said = Text.assemble(
             (at, FAINT),
             (f"{mark} ", style),
@@ -217,6 +221,11 @@ class GroupScreen:
             for sentence in (*decision.triggers[:2], decision.reason):
                 for line in wrap(sentence, max(20, width - indent), max_lines=2, placeholder=f" {glyphs.ellipsis}"):
                     yield Text(f"{' ' * indent}{line}", style=FAINT, no_wrap=True)
+
+    def _time(self, at: float) -> str:
+        if self.group is None:
+            return figures.clock(at - self.view.began)
+        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
     def _courses(self, glyphs: Glyphs, width: int) -> Iterator[Text]:
         """The same stretch of time in each line."""

@@ -13,7 +13,7 @@ NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 class KubernetesSettings(BaseModel):
     """Where the consumers' Deployments are, and what they are made from."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: Annotated[str, Field(pattern=f"^{NAME.pattern}$")] | None = None
     """What the objects of the group are named after: `NAME-consumer-3`. The consumer group's name unless set; where

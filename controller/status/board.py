@@ -7,7 +7,7 @@ import threading
 import time
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from controller.kafka import Received
@@ -26,9 +26,9 @@ from controller.status.picture import (
     course,
     picture,
 )
-from domain.messages import Decision, WriteSpeedReport
+from domain.messages import ControllerClaim, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
-from domain.speeds import WriteSpeeds
+from domain.speeds import Lag, WriteSpeeds
 from solver.bounds import fewest_bins
 from solver.instance import Instance
 from solver.problem import Problem
@@ -39,7 +39,7 @@ FULL_DECISIONS = 300
 PICTURE_S = 0.5
 """A picture so old is still good enough for whoever asks next."""
 LIVE_S = 10.0
-"""A controller that has not turned round for longer is not at work: it waits for brokers that do not answer."""
+"""A leader claims the group more often; when it has not heard a claim of its own for longer, it may lead no more."""
 HUNG_S = 180.0
 """Longer than anything that the controller waits for."""
 
@@ -74,7 +74,7 @@ class Reading:
     picture: GroupPicture
     counts: Counts
     newest: Decision | None
-    lag: dict[TopicPartition, int]
+    lags: Mapping[TopicPartition, Lag]
 
 
 class Board(Audience):
@@ -97,11 +97,11 @@ class Board(Audience):
         self._epoch: int | None = None
         self._state: State | None = None
         self._paused = False
-        self._turned_at = clock()
+        self._turned_at = self._claimed_at = clock()
         self._measured_at: float | None = None
         self._fewest: int | None = None
         self._fewest_over_time: deque[Sample] = deque(maxlen=SAMPLES)
-        self._lag: dict[TopicPartition, int] = {}
+        self._lags: Mapping[TopicPartition, Lag] = {}
         self._records: OrderedDict[tuple[int, int], bytes] = OrderedDict()
         """The newest decisions as they were published, compressed."""
         self._newest: Decision | None = None
@@ -121,18 +121,27 @@ class Board(Audience):
     def leads(self, epoch: int) -> None:
         with self._changed:
             self._role, self._epoch = Role.LEADER, epoch
-            self._turned_at = self._clock()
+            self._turned_at = self._claimed_at = self._clock()
             self._version += 1
 
     def heard(self, message: Received) -> None:
-        fewest = self._bound(message.speeds) if isinstance(message, WriteSpeedReport) else None
+        if isinstance(message, WriteSpeedReport):
+            self._measured(message)
         with self._changed:
+            if isinstance(message, ControllerClaim) and message.epoch == self._epoch:
+                self._claimed_at = self._clock()
             self._fold.receive(message)
-            if isinstance(message, WriteSpeedReport) and message.measured_at >= (self._measured_at or 0.0):
-                self._measured_at, self._fewest = message.measured_at, fewest
-                if fewest is not None:
-                    self._fewest_over_time.append(Sample(message.measured_at, fewest))
             self._version += 1
+
+    def _measured(self, report: WriteSpeedReport) -> None:
+        at, speeds = report.measured_at, report.speeds
+        fewest = self._bound(speeds)
+        with self._changed:
+            if at >= (self._measured_at or 0.0):
+                self._measured_at, self._fewest, self._lags = at, fewest, speeds.lags
+                self._fold.receive(LagReport(at, {partition: lag.records for partition, lag in speeds.lags.items()}))
+                if fewest is not None:
+                    self._fewest_over_time.append(Sample(at, fewest))
 
     def decided(self, decision: Decision) -> None:
         with self._changed:
@@ -151,13 +160,6 @@ class Board(Audience):
         with self._changed:
             for decision in decisions:
                 self._remember(decision)
-
-    def measured_lag(self, records: dict[TopicPartition, int]) -> None:
-        """The lag of each partition for which it is known."""
-        with self._changed:
-            self._lag = records
-            self._fold.receive(LagReport(self._clock(), records))
-            self._version += 1
 
     def _remember(self, decision: Decision) -> None:
         self._fold.receive(decision)
@@ -188,12 +190,6 @@ class Board(Audience):
 
     # What it is asked
 
-    @property
-    def partitions(self) -> frozenset[TopicPartition]:
-        """Those of interest, by the monitor's newest report."""
-        with self._changed:
-            return self._fold.view().partitions
-
     def picture(self) -> GroupPicture:
         """The group now, or a moment ago."""
         with self._changed:
@@ -202,7 +198,7 @@ class Board(Audience):
     def reading(self) -> Reading:
         with self._changed:
             view, shown = self._draw()
-            return Reading(view, shown, replace(self._counts), self._newest, dict(self._lag))
+            return Reading(view, shown, replace(self._counts), self._newest, self._lags)
 
     def history(self) -> History:
         with self._changed:
@@ -241,14 +237,14 @@ class Board(Audience):
     def ready(self) -> Health:
         """Whether the controller decides on fresh measurements, as the leader; or waits to become it."""
         with self._changed:
-            role, turned_at, measured_at = self._role, self._turned_at, self._measured_at
+            role, claimed_at, measured_at = self._role, self._claimed_at, self._measured_at
         now = self._clock()
         if role is Role.STARTING:
             return Health(False, "it is not known yet which controller leads")
-        if now - turned_at > LIVE_S:
-            return Health(False, f"the controller has not got anything through to Kafka for {now - turned_at:.0f} s")
         if role is Role.STANDBY:
             return Health(True, "stands by")
+        if now - claimed_at > LIVE_S:
+            return Health(False, f"no claim of this controller has come back for {now - claimed_at:.0f} s")
         if measured_at is None:
             return Health(False, "there are no write speeds yet: does the monitor run?")
         if now - measured_at > self._settings.speeds_timeout_s:
@@ -273,6 +269,7 @@ class Board(Audience):
             migration_weight=self._settings.weight,
             measured_at=self._measured_at,
             fewest_consumers=self._fewest,
+            lags=self._lags,
         )
         self._drawn = now, view, shown
         return view, shown

@@ -4,6 +4,7 @@ Names follow Prometheus' conventions: base units, `_total` for what only grows. 
 dashboards of Kafka groups expect. Series for each partition can be left out: a large group has thousands.
 """
 
+import math
 from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
@@ -148,8 +149,13 @@ class GroupMetrics(Collector):
 
     def _lag(self, reading: Reading) -> Iterator[Metric]:
         by_topic: dict[str, int] = {}
-        for partition, records in reading.lag.items():
-            by_topic[partition.topic] = by_topic.get(partition.topic, 0) + records
+        for partition, lag in reading.lags.items():
+            by_topic[partition.topic] = by_topic.get(partition.topic, 0) + lag.records
+        if reading.lags:
+            size = math.fsum(lag.bytes for lag in reading.lags.values())
+            yield from self._gauge("kcga_lag_bytes", "Not committed yet, on the brokers' disks.", size)
+            longest = max(lag.seconds or 0.0 for lag in reading.lags.values())
+            yield from self._gauge("kcga_lag_seconds", "The most of a partition, at its write speed.", longest)
         total = GaugeMetricFamily(
             "kafka_consumergroup_lag_sum", "Records not committed yet, by topic.", labels=["consumergroup", "topic"]
         )
@@ -157,14 +163,14 @@ class GroupMetrics(Collector):
             total.add_metric([self._group, topic], records)
         yield total
         if self._by_partition:
-            lag = GaugeMetricFamily(
+            each = GaugeMetricFamily(
                 "kafka_consumergroup_lag",
                 "Records not committed yet.",
                 labels=["consumergroup", "topic", "partition"],
             )
-            for partition, records in sorted(reading.lag.items()):
-                lag.add_metric([self._group, partition.topic, str(partition.partition)], records)
-            yield lag
+            for partition, lag in sorted(reading.lags.items()):
+                each.add_metric([self._group, partition.topic, str(partition.partition)], lag.records)
+            yield each
 
     def _of_partitions(self, view: GroupView) -> Iterator[Metric]:
         speed = GaugeMetricFamily(

@@ -10,6 +10,7 @@ from controller.status.decision_log import DecisionRecord
 from controller.status.group_view import ConsumerView, GroupView, Sample, Transit
 from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
+from domain.speeds import Lag
 
 
 class Shown(BaseModel):
@@ -39,6 +40,8 @@ class PartitionPicture(Shown):
     partition: int
     speed: float | None
     """Null where it is not known."""
+    lag: int | None
+    """Records that are written and not committed; null where that is not known."""
     oversized: bool
     """It is faster than a consumer."""
     to: ConsumerId | None = None
@@ -158,9 +161,10 @@ def picture(
     migration_weight: float,
     measured_at: float | None,
     fewest_consumers: int | None,
+    lags: Mapping[TopicPartition, Lag],
 ) -> GroupPicture:
-    """The picture of what `view` says; the other values are the fields of their names."""
-    drawn = _Drawing(view, capacity)
+    """The picture of what `view` says, with these lags; the other values are the fields of their names."""
+    drawn = _Drawing(view, capacity, lags)
     newest = view.last_decision
     return GroupPicture(
         version=version,
@@ -192,8 +196,9 @@ def picture(
 
 
 class _Drawing:
-    def __init__(self, view: GroupView, capacity: float) -> None:
+    def __init__(self, view: GroupView, capacity: float, lags: Mapping[TopicPartition, Lag]) -> None:
         self._view = view
+        self._lags = lags
         self._capacity = capacity
         self._leaving = {each.partition: each for each in view.transits if each.reader is not None}
         self._awaited: dict[ConsumerId, list[Transit]] = {}
@@ -238,12 +243,12 @@ class _Drawing:
     def partition(
         self, partition: TopicPartition, *, to: ConsumerId | None = None, source: ConsumerId | None = None
     ) -> PartitionPicture:
-        speeds: Mapping[TopicPartition, float] = self._view.speeds
-        speed = speeds.get(partition)
+        speed, lag = self._view.speeds.get(partition), self._lags.get(partition)
         return PartitionPicture(
             topic=partition.topic,
             partition=partition.partition,
             speed=speed,
+            lag=None if lag is None else lag.records,
             oversized=speed is not None and speed > self._capacity,
             to=to,
             source=source,

@@ -8,8 +8,9 @@ from confluent_kafka import Producer
 from cli.control import ask
 from cli.embedded.broker import Broker
 from cli.errors import KcgaError
-from cli.explain.history import CHUNK, find_decision
+from cli.explain.history import find_decision
 from cli.settings import Settings, load
+from cli.tail import CHUNK
 from cli.topics import Cluster
 from cli.validate import verdict
 from controller.kafka import KafkaLink

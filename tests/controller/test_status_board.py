@@ -7,6 +7,7 @@ from controller.runner import Audience
 from controller.status.board import FULL_DECISIONS, HUNG_S, LIVE_S, Board
 from controller.status.group_view import Sample
 from controller.status.picture import ConsumerPicture, course
+from domain.messages import ControllerClaim
 from tests.cli.watch_messages import BEGAN, decision, report, write_speeds
 from tests.controller.status_messages import SETTINGS, Clock, told_board
 
@@ -64,19 +65,29 @@ def test_a_leader_is_ready_as_long_as_speeds_are_fresh() -> None:
     board.heard(write_speeds(BEGAN, {"orders-0": 1.0}))
     assert board.ready().ok
     clock.now += SETTINGS.speeds_timeout_s + 1
-    board.turned(clock.now, State.SENTINEL, paused=False)
+    board.heard(ControllerClaim(epoch=1, incarnation="this one", sent_at=clock.now))
     assert not board.ready().ok
     assert "31 s old" in board.ready().reason
 
 
-def test_a_leader_that_gets_nothing_through_is_not_ready_and_later_not_alive() -> None:
+def test_a_leader_is_ready_as_long_as_it_hears_its_own_claims() -> None:
     clock = Clock()
     board = told_board(clock)
     clock.now += LIVE_S + 1
-    assert "not got anything through" in board.ready().reason
-    assert board.alive().ok
-    clock.now += HUNG_S
+    assert "no claim of this controller" in board.ready().reason
+    board.heard(ControllerClaim(epoch=6, incarnation="the one before", sent_at=clock.now))
+    assert not board.ready().ok
+    board.heard(ControllerClaim(epoch=7, incarnation="this one", sent_at=clock.now))
+    assert board.ready().ok
+
+
+def test_a_controller_that_does_nothing_is_not_alive() -> None:
+    clock = Clock()
+    board = told_board(clock)
+    clock.now += HUNG_S + 1
     assert not board.alive().ok
+    board.turned(clock.now, State.SENTINEL, paused=False)
+    assert board.alive().ok
 
 
 def test_a_controller_that_stands_by_is_ready_without_speeds() -> None:

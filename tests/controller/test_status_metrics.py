@@ -37,6 +37,8 @@ def test_lag_has_the_name_and_labels_that_others_use() -> None:
     labels = {"consumergroup": "billing", "topic": "orders"}
     assert registry.get_sample_value("kafka_consumergroup_lag", {**labels, "partition": "0"}) == 12
     assert registry.get_sample_value("kafka_consumergroup_lag_sum", labels) == 15
+    assert value(registry, "kcga_lag_bytes") == 150
+    assert value(registry, "kcga_lag_seconds") == 4
 
 
 def test_series_of_partitions_can_be_left_out() -> None:

@@ -140,6 +140,7 @@ function inWords(part) {
   const facts = [`${part.topic}-${part.partition}`];
   if (part.speed === null) facts.push("speed not known");
   else facts.push(speed(part.speed), `${percent(part.speed / newest.capacity)} of a consumer`);
+  if (part.lag !== null) facts.push(`lag ${count(part.lag)}`);
   if (part.oversized) facts.push("faster than a consumer: its topic needs more partitions");
   if (part.awaited) facts.push(part.source === null || part.source === part.consumer ? `consumer ${part.consumer} is about to read it` : `moves from consumer ${part.source} to consumer ${part.consumer}`);
   else if (part.to !== null) facts.push(`moves from consumer ${part.consumer} to consumer ${part.to}`);

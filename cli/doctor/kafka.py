@@ -1,0 +1,130 @@
+"""Whether the brokers answer, have the topics, and let this principal do what the components do."""
+
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient
+
+from cli.doctor.finding import Finding
+from cli.errors import KcgaError
+from cli.settings import Settings
+from cli.topics import Cluster
+from monitor.connection import ConnectionSettingsError, kafka_python_arguments
+from monitor.interest import Interest, Topic, topics_of_interest
+
+REQUEST_TIMEOUT_S = 15.0
+DESCRIBE, READ, WRITE, CREATE = AclOperation.DESCRIBE, AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
+
+
+def check_kafka(settings: Settings) -> Iterator[Finding]:
+    kafka = settings.kafka
+    try:
+        partitions = Cluster(kafka.bootstrap_servers, kafka.client).partitions()
+    except KcgaError as error:
+        yield Finding.fault(str(error), "correct kafka.bootstrap_servers and kafka.client, or start the brokers")
+        return
+    yield Finding(f"Kafka answers at {kafka.bootstrap_servers}, with {len(partitions):,} topics")
+    try:
+        kafka_python_arguments(kafka.bootstrap_servers, kafka.client)
+    except ConnectionSettingsError as error:
+        yield Finding.fault(
+            f"the monitor cannot connect with kafka.client: {error}", "use properties that it knows too"
+        )
+    admin = AdminClient({"log_level": 0, **kafka.client, "bootstrap.servers": kafka.bootstrap_servers})
+    of_cluster = _of_cluster(admin)
+    yield from _own_topics(settings, partitions, of_cluster)
+    names = settings.topics
+    interest = topics_of_interest(
+        settings.monitor.topics,
+        {name: Topic(name, "", {}) for name in partitions},
+        {names.write_speed, names.metadata, names.decisions},
+    )
+    yield from _topics_to_read(interest, partitions)
+    yield from _rights(settings, admin, partitions, sorted(interest.topics), of_cluster)
+
+
+def _own_topics(
+    settings: Settings, partitions: dict[str, int], of_cluster: Collection[AclOperation] | None
+) -> Iterator[Finding]:
+    names, most = settings.topics, settings.controller.highest_consumer
+    for name, needed in ((names.write_speed, 1), (names.metadata, most + 1), (names.decisions, 1)):
+        existing = partitions.get(name)
+        if existing is None and (of_cluster is None or CREATE in of_cluster):
+            yield Finding(f"{name} does not exist yet: the first component that runs creates it")
+        elif existing is None:
+            yield Finding.fault(
+                f"{name} does not exist, and may not be created", f"create it with {needed} partitions, or allow Create"
+            )
+        elif existing < needed:
+            yield Finding.note(
+                f"{name} has {existing} partitions, and max_consumers needs {needed}",
+                "the controller adds them where it may (Alter on the topic)",
+            )
+        else:
+            yield Finding(f"{name} has {existing:,} partitions")
+
+
+def _topics_to_read(interest: Interest, partitions: dict[str, int]) -> Iterator[Finding]:
+    for asked in sorted(interest.missing):
+        remedy = "create it, correct it, or allow Describe"
+        yield Finding.fault(f"no topic answers to {asked!r} in monitor.topics", remedy)
+    if interest.topics:
+        count = sum(partitions[name] for name in interest.topics)
+        yield Finding(f"{len(interest.topics):,} topics are read, with {count:,} partitions")
+
+
+def _of_cluster(admin: AdminClient) -> Collection[AclOperation] | None:
+    """What may be done to the cluster; None where the brokers do not tell."""
+    try:
+        described = admin.describe_cluster(
+            include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
+        ).result()
+    except KafkaException:
+        return None
+    operations: Collection[AclOperation] | None = described.authorized_operations
+    return operations
+
+
+def _rights(
+    settings: Settings,
+    admin: AdminClient,
+    partitions: dict[str, int],
+    read: Iterable[str],
+    of_cluster: Collection[AclOperation] | None,
+) -> Iterator[Finding]:
+    names, group = settings.topics, settings.kafka.group
+    wanted = {
+        **dict.fromkeys(read, (READ, DESCRIBE)),
+        names.write_speed: (READ, WRITE),
+        names.metadata: (READ, WRITE),
+        names.decisions: (READ, WRITE),
+    }
+    lacking = []
+    if of_cluster is not None and DESCRIBE not in of_cluster:
+        lacking.append("Describe on the cluster (the monitor's DescribeLogDirs)")
+    existing = [name for name in wanted if name in partitions]
+    answers: dict[str, Future[Any]] = admin.describe_topics(
+        TopicCollection(existing), include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
+    )
+    for name in existing:
+        lacking += [f"{right} on the topic {name}" for right in _lacking(answers[name], wanted[name])]
+    groups: dict[str, Future[Any]] = admin.describe_consumer_groups(
+        [group, f"{group}.controller"], include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
+    )
+    for name, answer in groups.items():
+        lacking += [f"{right} on the group {name}" for right in _lacking(answer, (READ,))]
+    for each in lacking:
+        yield Finding.fault(f"not allowed: {each}", "add the ACL, or use another principal in kafka.client")
+    if not lacking:
+        yield Finding("the brokers allow what the components do with topics and groups")
+
+
+def _lacking(answer: Future[Any], wanted: Iterable[AclOperation]) -> list[str]:
+    """The rights that are not there; an answer that is refused lacks all of them."""
+    try:
+        operations = answer.result(REQUEST_TIMEOUT_S).authorized_operations
+    except KafkaException as error:
+        return [f"Describe ({error.args[0].str()})"]
+    return [right.name.title() for right in wanted if operations is not None and right not in operations]

@@ -1,0 +1,104 @@
+"""What has lately been said on kcga's topics: as much as it takes to know how the group stands.
+
+How much that is follows from what is said again: consumers report at least every second, the controller claims the
+group, and says whether it is paused, every two, the monitor measures all partitions each time. The assignment that is
+wanted is the newest decision that was carried out, however old.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from cli.explain.history import valid
+from cli.settings import Settings
+from cli.tail import tail
+from controller.history import beginning
+from domain.messages import (
+    ConsumerReport,
+    ControllerClaim,
+    ControlRequest,
+    Decision,
+    MessageError,
+    MessageToController,
+    WriteSpeedReport,
+    decode_to_controller,
+)
+from domain.topics import CONTROLLER_PARTITION
+
+ROUND_S = 2.0
+"""Reports may be this old when they are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """Messages in the order in which they came."""
+
+    at: float
+    """Now, in seconds since the epoch."""
+    speeds: tuple[WriteSpeedReport, ...]
+    """Of the scale-down window."""
+    reports: tuple[ConsumerReport, ...]
+    """Of the time after which a consumer that is silent is taken for dead."""
+    statements: tuple[ControllerClaim | ControlRequest, ...]
+    """Of the same time."""
+    decisions: tuple[Decision, ...]
+    """Of the migration window, and back to the newest that was carried out."""
+
+    @property
+    def paused(self) -> bool:
+        return beginning(self.statements).paused
+
+    @property
+    def epoch(self) -> int | None:
+        """Of the newest controller that was heard of."""
+        claims = [statement.epoch for statement in self.statements if isinstance(statement, ControllerClaim)]
+        return max([*claims, *(decision.epoch for decision in self.decisions)], default=None)
+
+
+def recent(settings: Settings, *, whole_window: bool) -> Recent:
+    """Reads it.
+
+    Args:
+        settings: where the topics are.
+        whole_window: whether the speeds of the whole scale-down window are needed, or the newest are enough.
+
+    Raises:
+        KcgaError: the cluster does not answer.
+    """
+    controller, topics = settings.controller, settings.topics
+    at = time.time()
+    silent_since = at - controller.heartbeat_timeout_s - ROUND_S
+    with tail(settings) as reader:
+        window_s = max(controller.scale_down_window_s if whole_window else 0.0, controller.speeds_timeout_s)
+        speeds = tuple(_speeds(reader.since(topics.write_speed, at - window_s - ROUND_S)))
+        reports, statements = list[ConsumerReport](), list[ControllerClaim | ControlRequest]()
+        for message in _to_controller(reader.since(topics.metadata, silent_since, CONTROLLER_PARTITION)):
+            match message:
+                case ConsumerReport():
+                    reports.append(message)
+                case ControllerClaim() | ControlRequest():
+                    statements.append(message)
+        budget_since = at - controller.migration_window_s
+        decisions, carried_out = list[Decision](), False
+        for decision in valid(reader.newest_first(topics.decisions)):
+            if carried_out and decision.decided_at < budget_since:
+                break
+            decisions.append(decision)
+            carried_out |= decision.carried_out
+    return Recent(at, speeds, tuple(reports), tuple(statements), tuple(reversed(decisions)))
+
+
+def _speeds(records: Iterable[bytes]) -> Iterator[WriteSpeedReport]:
+    for record in records:
+        try:
+            yield WriteSpeedReport.decode(record)
+        except MessageError:
+            continue
+
+
+def _to_controller(records: Iterable[bytes]) -> Iterator[MessageToController]:
+    for record in records:
+        try:
+            yield decode_to_controller(record)
+        except MessageError:
+            continue

@@ -1,0 +1,64 @@
+"""`kcga record`: the write speeds that the monitor publishes, as a stream that `kcga simulate` replays."""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cli.packing.stream_file import Measurement, write_stream
+from cli.settings import Settings
+from cli.tail import tail
+from domain.messages import MessageError, WriteSpeedReport
+
+LOOK_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOptions:
+    file: Path
+    """CSV `iteration,topic,partition,speed`, gzipped where its name ends in .gz."""
+    past_s: float = 0.0
+    """How far back it begins; the topic keeps an hour unless it is set up otherwise."""
+    seconds: float | None = None
+    """How long it goes on from now; until it is stopped where there is none."""
+
+
+def record(settings: Settings, options: RecordOptions, stop: threading.Event) -> int:
+    """Writes each report as one iteration, and returns how many there were. Partitions of unknown speed are left out.
+
+    Raises:
+        KcgaError, UsageError: the cluster does not answer, or the file cannot be written.
+    """
+    written = 0
+
+    def measurements() -> Iterator[Measurement]:
+        nonlocal written
+        for report in _reports(settings, options, stop):
+            if report.speeds.bytes_per_s:
+                yield Measurement(written, report.speeds.bytes_per_s)
+                written += 1
+
+    write_stream(options.file, measurements())
+    return written
+
+
+def _reports(settings: Settings, options: RecordOptions, stop: threading.Event) -> Iterator[WriteSpeedReport]:
+    """In ascending order of the time of measurement; what comes twice or late is left aside."""
+    began = time.time()
+    until = None if options.seconds is None else began + options.seconds
+    newest = began - options.past_s
+    with tail(settings) as reader:
+        while True:
+            over = stop.is_set() or (until is not None and time.time() >= until)
+            for record in reader.since(settings.topics.write_speed, newest):
+                try:
+                    report = WriteSpeedReport.decode(record)
+                except MessageError:
+                    continue
+                if report.measured_at > newest and (until is None or report.measured_at <= until):
+                    newest = report.measured_at
+                    yield report
+            if over:
+                return
+            stop.wait(LOOK_EVERY_S)

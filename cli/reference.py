@@ -1,0 +1,150 @@
+"""The reference of the settings and of the commands, in Markdown, from the code itself."""
+
+import re
+import types
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+import typer
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+from typer.core import TyperArgument, TyperGroup, TyperOption
+
+from cli.main import app
+from cli.settings import Settings
+from domain.speeds import HIGHEST_SPEED
+
+
+def settings_page() -> str:
+    """A table for each section of the settings file."""
+    return "\n".join(_settings_lines())
+
+
+def commands_page() -> str:
+    """What each command does, and its options."""
+    return "\n".join(_command_lines())
+
+
+def _settings_lines() -> Iterator[str]:
+    yield "# Settings"
+    yield ""
+    yield "One TOML file describes a group; each component takes its section. The environment goes before the file:"
+    yield "`KCGA_KAFKA__GROUP=billing` is `group` in `[kafka]`; tables and lists are given as JSON."
+    yield "`kcga validate --settings FILE` names every fault of a file at once."
+    alone = {name: field for name, field in Settings.model_fields.items() if not _is_section(field)}
+    yield from ("", "## Without a section", "", *_table(alone))
+    for section, field in Settings.model_fields.items():
+        model = field.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            yield from ("", f"## [{section}]", "", _prose(model.__doc__ or ""), "", *_table(model.model_fields))
+
+
+def _is_section(field: FieldInfo) -> bool:
+    return isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+
+
+def _table(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
+    yield from ("| setting | type | default | |", "| --- | --- | --- | --- |")
+    for setting, field in fields.items():
+        described = _cell(_prose(field.description or ""))
+        yield f"| `{setting}` | {_cell(_type(field))} | {_cell(_default(field))} | {described} |"
+
+
+def _prose(docstring: str) -> str:
+    """The first paragraph, in one line, for readers of the site."""
+    first = docstring.strip().split("\n\n")[0]
+    return re.sub(r"\s+", " ", first).replace("`docs/", "`")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _type(field: FieldInfo) -> str:
+    bounds = "".join(_bounds(field.metadata))
+    return f"{_named(field.annotation)}{bounds}"
+
+
+def _named(annotation: Any) -> str:
+    """What a person writes into the file."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        inner, *metadata = get_args(annotation)
+        return _named(inner) + "".join(_bounds(_flat(metadata)))
+    if origin in (Union, types.UnionType):
+        return " or ".join(_named(each) for each in get_args(annotation) if each is not types.NoneType)
+    if origin is Literal:
+        return " or ".join(f'`"{each}"`' for each in get_args(annotation))
+    if origin in (tuple, list):
+        return f"list of {_named(get_args(annotation)[0])}"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "table"
+    names = {str: "text", SecretStr: "text", int: "whole number", float: "number", bool: "true or false"}
+    if annotation in names:
+        return names[annotation]
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return f"table ({', '.join(annotation.model_fields)})"
+    return "path" if getattr(annotation, "__name__", "") == "Path" else str(getattr(annotation, "__name__", annotation))
+
+
+def _flat(metadata: list[Any]) -> list[Any]:
+    return [part for each in metadata for part in (each.metadata if isinstance(each, FieldInfo) else [each])]
+
+
+def _bounds(metadata: list[Any]) -> Iterator[str]:
+    for each in metadata:
+        match each:
+            case annotated_types.Ge(ge=limit):
+                yield f", {limit:,.12g} or more" if isinstance(limit, int | float) else ""
+            case annotated_types.Gt(gt=limit):
+                yield f", above {limit:,.12g}" if isinstance(limit, int | float) else ""
+            case annotated_types.Le(le=limit) if limit != HIGHEST_SPEED:  # which only keeps figures finite
+                yield f", at most {limit:,.12g}" if isinstance(limit, int | float) else ""
+
+
+def _default(field: FieldInfo) -> str:
+    match field.default:
+        case _ if field.default is PydanticUndefined:
+            return "**needed**"
+        case None:
+            return "none"
+        case bool(value):
+            return f"`{str(value).lower()}`"
+        case int(value) | float(value):
+            return f"`{value:g}`" if value < 10_000 else f"`{value:,}`".replace(",", "_")
+        case str(value):
+            return f'`"{value}"`'
+        case value:
+            return f"`{value}`" if value else "none"
+
+
+def _command_lines() -> Iterator[str]:
+    yield "# Commands"
+    yield ""
+    yield "Exit codes: 0 for success, 1 for what went wrong, 2 for what was asked for wrongly."
+    group = typer.main.get_command(app)
+    if isinstance(group, TyperGroup):
+        yield from _commands(group, "kcga")
+
+
+def _commands(group: TyperGroup, prefix: str) -> Iterator[str]:
+    for name, command in sorted(group.commands.items()):
+        if isinstance(command, TyperGroup):
+            yield from _commands(command, f"{prefix} {name}")
+            continue
+        arguments = "".join(f" {_argument(each)}" for each in command.params if isinstance(each, TyperArgument))
+        yield from ("", f"## {prefix} {name}", "", f"`{prefix} {name}{arguments}`: {_prose(command.help or '')}", "")
+        options = [each for each in command.params if isinstance(each, TyperOption) and not each.hidden]
+        if options:
+            yield from ("| option | |", "| --- | --- |")
+            for option in options:
+                needed = " Needed." if option.required else ""
+                yield f"| `{', '.join(option.opts)}` | {_cell(_prose(option.help or ''))}{needed} |"
+
+
+def _argument(argument: TyperArgument) -> str:
+    name = (argument.name or "").upper()
+    shown = f"{name}..." if argument.nargs == -1 else name
+    return shown if argument.required else f"[{shown}]"

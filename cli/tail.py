@@ -1,0 +1,102 @@
+"""What kcga's topics hold: read from their ends backwards, or from a moment on, and no further than needed."""
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Position
+
+from cli.errors import KcgaError
+from cli.settings import Settings
+
+CHUNK = 50
+"""How many offsets are read at first, backwards; twice as many each further time."""
+AT_ONCE = 5_000
+REQUEST_TIMEOUT_S = 10.0
+
+
+class Tail:
+    """Reads partitions of the topics that the settings name; made by `tail`."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+
+    def newest_first(self, topic: str, partition: int = 0) -> Iterator[bytes]:
+        """All records, from the newest back, read as far as they are looked at; none where there is no such topic.
+
+        Raises:
+            KafkaException: the brokers do not answer.
+        """
+        low, high = self._bounds(topic, partition)
+        size = CHUNK
+        while low < high:
+            begin = max(low, high - size)
+            yield from reversed(list(self._between(topic, partition, begin, high)))
+            high, size = begin, 2 * size
+
+    def since(self, topic: str, at: float, partition: int = 0) -> Iterator[bytes]:
+        """The records that the brokers have had since `at`, in s since the epoch; none where there is no such topic.
+
+        Raises:
+            KafkaException: the brokers do not answer.
+        """
+        low, high = self._bounds(topic, partition)
+        if low >= high:
+            return
+        asked = Position(topic, partition, max(0, int(1000 * at)))
+        (found,) = self._consumer.offsets_for_times([asked], REQUEST_TIMEOUT_S)
+        if found.offset >= 0:  # otherwise everything is older
+            yield from self._between(topic, partition, found.offset, high)
+
+    def _bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        try:
+            low, high = self._consumer.get_watermark_offsets(Position(topic, partition), REQUEST_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
+                return 0, 0
+            raise
+        return low, high
+
+    def _between(self, topic: str, partition: int, begin: int, end: int) -> Iterator[bytes]:
+        """The records at these offsets, the last one excluded."""
+        position = Position(topic, partition, begin)
+        self._consumer.assign([position])
+        reached, deadline = begin, time.monotonic() + REQUEST_TIMEOUT_S
+        while reached < end:
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer within {REQUEST_TIMEOUT_S:g} s"))
+            for record in self._consumer.consume(min(AT_ONCE, end - begin), 0.05):
+                if record.error() is None and (record.offset() or 0) < end:
+                    deadline = time.monotonic() + REQUEST_TIMEOUT_S
+                    yield record.value() or b""
+            # Markers of transactions take offsets and are no records: the position passes them too.
+            reached = max(reached, *(at.offset for at in self._consumer.position([Position(topic, partition)])))
+
+
+@contextmanager
+def tail(settings: Settings) -> Iterator[Tail]:
+    """What reads; its client is closed at the end.
+
+    Raises:
+        KcgaError: the cluster does not answer.
+    """
+    kafka = settings.kafka
+    consumer = Consumer(
+        {
+            "fetch.wait.max.ms": 20,
+            "log_level": 0,  # what goes wrong is said in one line, by the error
+            **kafka.client,
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "client.id": "kcga-tail",
+            "group.id": f"kcga-tail-{uuid.uuid4().hex}",
+            "enable.auto.commit": False,
+        }
+    )
+    try:
+        yield Tail(consumer)
+    except KafkaException as error:
+        raise KcgaError(f"Kafka at {kafka.bootstrap_servers} cannot be read: {error.args[0].str()}") from error
+    finally:
+        consumer.close()

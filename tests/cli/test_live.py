@@ -1,0 +1,188 @@
+"""Asking a group that runs: how it stands, what its controller would do, what was measured. On a real broker."""
+
+import gzip
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from rich.console import Console
+
+from cli.doctor import examine
+from cli.errors import KcgaError
+from cli.live.plan import in_words, plan_now
+from cli.live.status import print_status, status_json
+from cli.packing.stream_file import read_stream
+from cli.record import RecordOptions, record
+from cli.settings import Settings, load
+from cli.topics import Cluster
+from controller.status.picture import GroupPicture
+from domain.messages import (
+    ConsumerReport,
+    ControlAction,
+    ControllerClaim,
+    ControlRequest,
+    Decision,
+    Restraint,
+    WriteSpeedReport,
+)
+from domain.topics import CONTROLLER_PARTITION
+from tests.cli.test_control import SETTINGS, settings
+from tests.cli.watch_messages import decision, report, write_speeds
+
+__all__ = ["settings"]
+
+CONTROLLER = """
+[controller]
+consumer_capacity = 100
+packing_capacity = 80
+scale_down_window_s = 4
+engine = "mbfp"
+"""
+
+
+class Group:
+    """Says what a monitor, a controller and its consumers would say."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._names = settings.topics
+        self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+        Cluster(settings.kafka.bootstrap_servers).ensure_internal_topics(settings.topics.names, highest_consumer=3)
+
+    def measure(self, speeds: dict[str, float | None], at: float | None = None) -> WriteSpeedReport:
+        said = write_speeds(at or time.time(), speeds)
+        self._producer.produce(self._names.write_speed, said.encode(), partition=0)
+        self._producer.flush(30)
+        return said
+
+    def say(self, *messages: Decision | ConsumerReport | ControllerClaim | ControlRequest) -> None:
+        for message in messages:
+            if isinstance(message, Decision):
+                self._producer.produce(self._names.decisions, message.encode(), partition=0)
+            else:
+                self._producer.produce(self._names.metadata, message.encode(), partition=CONTROLLER_PARTITION)
+        self._producer.flush(30)
+
+
+@pytest.fixture
+def small(settings: Settings, tmp_path: Path) -> Settings:
+    file = tmp_path / "small.toml"
+    group, servers = settings.kafka.group, settings.kafka.bootstrap_servers
+    file.write_text(SETTINGS.format(servers=servers, name=group) + CONTROLLER)
+    return load(file)
+
+
+@pytest.fixture
+def group(small: Settings) -> Group:
+    return Group(small)
+
+
+def running(group: Group, *, load: float) -> None:
+    """Two consumers with a partition each, as the newest plan wants it."""
+    now = time.time()
+    plan = {"orders-0": (None, 1), "orders-1": (None, 2)}
+    group.say(
+        ControllerClaim(epoch=4, incarnation="a", sent_at=now - 20),
+        decision(7, now - 15, plan, epoch=4),
+        report(1, now, "orders-0"),
+        report(2, now, "orders-1"),
+    )
+    for second in (5, 4, 3, 2, 1, 0):
+        group.measure({"orders-0": load, "orders-1": load}, now - second)
+
+
+def test_the_status_of_a_group_is_drawn_and_told_in_json(small: Settings, group: Group) -> None:
+    running(group, load=50.0)
+    console = Console(width=110, record=True, quiet=True, file=None)
+    with console.capture():
+        print_status(small, console)
+    shown = GroupPicture.model_validate_json(status_json(small))
+    assert [each.load for each in shown.consumers] == [50.0, 50.0]
+    assert (shown.partitions, shown.fewest_consumers, shown.newest_decision) == (2, 1, "4/7")
+
+
+def test_a_group_that_nobody_controls_says_what_to_start(small: Settings, group: Group) -> None:
+    assert group
+    console = Console(width=110)
+    with console.capture() as captured:
+        print_status(small, console)
+    assert "does kcga monitor run?" in captured.get()
+    assert "does kcga controller run?" in captured.get()
+    with pytest.raises(KcgaError, match="there are no fresh write speeds"):
+        plan_now(small)
+
+
+def test_a_plan_is_what_the_controller_would_do_now(small: Settings, group: Group) -> None:
+    running(group, load=30.0)
+    made = plan_now(small)
+    assert (made.epoch, made.number, made.carried_out) == (4, 8, True)
+    assert made.plan.consumers == 1
+    assert len({entry.consumer for entry in made.assignment}) == 1
+    words = "\n".join(in_words(made))
+    assert "nothing was sent" in words
+    assert "scaled down from 2 to 1 consumer" in words
+
+
+def test_a_dry_run_is_held_back_by_what_holds_the_controller_back(small: Settings, group: Group) -> None:
+    running(group, load=30.0)
+    group.say(ControlRequest(action=ControlAction.PAUSE, sent_at=time.time()))
+    made = plan_now(small)
+    assert not made.carried_out
+    assert [each.by for each in made.held_back] == [Restraint.PAUSED]
+    group.say(ControlRequest(action=ControlAction.RESUME, sent_at=time.time()))
+    group.measure({"orders-0": 30.0, "orders-1": None})
+    assert [each.by for each in plan_now(small).held_back] == [Restraint.MISSING_DATA]
+
+
+def test_a_dry_run_grows_a_group_that_is_overloaded(small: Settings, group: Group) -> None:
+    running(group, load=30.0)
+    now = time.time()
+    group.say(report(1, now, "orders-0", "orders-1", sequence=2), report(2, now, sequence=2))
+    group.measure({"orders-0": 70.0, "orders-1": 70.0})
+    made = plan_now(small)
+    assert made.carried_out
+    assert "consumer 1 has 140 bytes/s to read" in made.triggers[0]
+    assert made.plan.consumers == 2
+
+
+def test_what_is_recorded_can_be_simulated(small: Settings, group: Group, tmp_path: Path) -> None:
+    now = time.time()
+    for second in (3, 2, 2, 1):
+        group.measure({"orders-0": 10.0 * second, "orders-1": None}, now - second)
+    file = tmp_path / "stream.csv.gz"
+    assert record(small, RecordOptions(file, past_s=60, seconds=0), threading.Event()) == 3
+    assert [list(each.speeds.values()) for each in read_stream(file)] == [[30.0], [20.0], [10.0]]
+    assert gzip.decompress(file.read_bytes()).startswith(b"iteration,topic,partition,speed")
+
+
+def test_a_recording_goes_on_until_it_is_stopped(small: Settings, group: Group, tmp_path: Path) -> None:
+    stop = threading.Event()
+    file, written = tmp_path / "stream.csv", list[int]()
+    recorder = threading.Thread(target=lambda: written.append(record(small, RecordOptions(file), stop)))
+    recorder.start()
+    try:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not stop.wait(0.2):
+            group.measure({"orders-0": 1.0})
+            if file.exists() and time.monotonic() > deadline - 27:
+                stop.set()
+    finally:
+        stop.set()
+        recorder.join()
+    assert written[0] >= 1
+    assert len(read_stream(file)) == written[0]
+
+
+def test_the_doctor_names_what_is_missing_and_what_to_do(small: Settings, group: Group) -> None:
+    assert group
+    console = Console(width=200)
+    with console.capture() as captured:
+        sound = examine(small, console)
+    said = captured.get()
+    assert not sound
+    assert "Kafka answers at" in said
+    assert "no topic answers to 'orders' in monitor.topics" in said
+    assert "metadata has 4 partitions, and max_consumers needs " in said
+    assert "no session on sc://127.0.0.1:1" in said
+    assert "correct consumer.spark_remote" in said

@@ -1,0 +1,29 @@
+"""The reference pages say what the code says."""
+
+from cli.reference import commands_page, settings_page
+from cli.settings import Settings
+
+
+def test_every_setting_is_in_the_reference_with_its_words() -> None:
+    page = settings_page()
+    for section, field in Settings.model_fields.items():
+        model = field.annotation
+        assert f"## [{section}]" in page or f"| `{section}` |" in page
+        for name in getattr(model, "model_fields", {}):
+            assert f"| `{name}` |" in page
+    assert "| `consumer_capacity` | number, above 0 | `2_300_000` |" in page
+    assert "| `topics` | list of text | **needed** |" in page
+    assert "| `max_consumers` | whole number, 1 or more, at most 10,000 | `100` |" in page
+    assert "| `monitor_port` | whole number, 0 or more, at most 65,535 | none |" in page
+
+
+def test_every_command_is_in_the_reference_with_its_options() -> None:
+    page = commands_page()
+    assert "`kcga explain [NUMBER]`: Say in words what the controller decided" in page
+    assert "## kcga lake verify" in page
+    assert "| `--settings, -s` | The settings file (TOML). Needed. |" in page
+
+
+def test_rows_of_tables_are_whole() -> None:
+    for line in f"{settings_page()}\n{commands_page()}".splitlines():
+        assert not line.startswith("|") or line.endswith("|")

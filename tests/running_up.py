@@ -1,0 +1,36 @@
+"""`kcga up` in the background."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cli.components import command
+
+
+@contextmanager
+def running_up(tmp_path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
+    """`kcga up` in the background, the file that takes what it shows, and the folder where its own folder lies."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    shown = tmp_path / "shown"
+    with shown.open("wb") as stderr:
+        process = subprocess.Popen(
+            command("up", *options), env={**os.environ, "TMPDIR": str(temporary)}, stdout=subprocess.PIPE, stderr=stderr
+        )
+    try:
+        yield process, shown, temporary
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=180)
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], shown: Path) -> None:
+    deadline = time.monotonic() + 240
+    while not condition():
+        assert process.poll() is None, shown.read_text()
+        assert time.monotonic() < deadline, shown.read_text()
+        time.sleep(0.2)

@@ -1,0 +1,115 @@
+"""The dashboard and the alert rules ask for figures that the program really serves, with labels it really has."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from cli.telemetry.consumer import ConsumerFigures
+from cli.telemetry.monitor import MonitorFigures
+from tests.cli.watch_messages import BEGAN, cycle, report
+from tests.controller.status_messages import registry_of, told_board
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "kcga.json").read_text())
+RULES: dict[str, Any] = yaml.safe_load((DEPLOY / "prometheus" / "rules.yml").read_text())
+
+SELECTOR = re.compile(r"\b((?:kcga|kafka|process)_\w+)(?:\{([^}]*)\})?")
+GROUPING = re.compile(r"\b(?:by|on|group_left)\s*\(([^)]*)\)")
+BY_PROMETHEUS = {"instance", "job"}
+"""Labels that it adds itself."""
+
+
+@dataclass(frozen=True)
+class Query:
+    where: str
+    text: str
+
+
+def queries() -> Iterator[Query]:
+    for panel in DASHBOARD["panels"]:
+        for target in panel["targets"]:
+            yield Query(f"panel {panel['title']}", target["expr"])
+    for annotation in DASHBOARD["annotations"]["list"]:
+        yield Query("annotation", annotation["expr"])
+    for variable in DASHBOARD["templating"]["list"]:
+        if variable["type"] == "query":
+            yield Query(f"variable {variable['name']}", variable["definition"])
+    for group in RULES["groups"]:
+        for rule in group["rules"]:
+            yield Query(rule["alert"], rule["expr"])
+
+
+@pytest.fixture(scope="module")
+def served() -> dict[str, set[str]]:
+    """The labels of each series that the components serve."""
+    consumer, monitor = ConsumerFigures(1), MonitorFigures(30)
+    consumer.tell(report(1, BEGAN, cycle=cycle()))
+    labels: dict[str, set[str]] = {}
+    for registry in (registry_of(told_board()), consumer.registry, monitor.registry):
+        for name, found in labels_of(registry).items():
+            labels.setdefault(name, set()).update(found)
+    return labels
+
+
+def labels_of(registry: CollectorRegistry) -> dict[str, set[str]]:
+    labels: dict[str, set[str]] = {}
+    for family in registry.collect():
+        for sample in family.samples:
+            labels.setdefault(sample.name, set()).update(sample.labels)
+    return labels
+
+
+@pytest.mark.parametrize("query", list(queries()), ids=lambda query: query.where)
+def test_every_query_asks_for_what_is_served(query: Query, served: dict[str, set[str]]) -> None:
+    selectors = SELECTOR.findall(query.text)
+    assert selectors, f"no figure of kcga's in {query.text}"
+    for name, matchers in selectors:
+        assert name in served, f"{name} is served by nobody"
+        asked = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))
+        assert asked <= served[name] | BY_PROMETHEUS, f"{name} has no such label in {query.text}"
+    everywhere = set.union(*(served[name] for name, _ in selectors)) | BY_PROMETHEUS
+    for grouped in GROUPING.findall(query.text):
+        assert {label.strip() for label in grouped.split(",")} <= everywhere
+    assert query.text.count("(") == query.text.count(")")
+
+
+def test_counters_are_only_asked_for_their_change() -> None:
+    for query in queries():
+        for name in re.findall(r"\w+_total", query.text):
+            assert re.search(rf"(rate|increase|changes)\({name}", query.text), query
+
+
+def test_every_panel_has_its_place_and_a_description() -> None:
+    taken: set[tuple[int, int]] = set()
+    panels = DASHBOARD["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    for panel in panels:
+        assert panel["description"]
+        assert panel["datasource"]["uid"] == "${datasource}"
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not taken & cells, f"{panel['title']} lies on another panel"
+        taken |= cells
+
+
+def test_every_alert_says_what_to_do() -> None:
+    alerts = [rule for group in RULES["groups"] for rule in group["rules"]]
+    assert len({alert["alert"] for alert in alerts}) == len(alerts)
+    for alert in alerts:
+        assert alert.keys() == {"alert", "expr", "for", "labels", "annotations"}
+        assert re.fullmatch(r"Kcga[A-Z]\w+", alert["alert"])
+        assert re.fullmatch(r"\d+[smh]", alert["for"])
+        assert alert["labels"]["severity"] in {"info", "warning", "critical"}
+        assert alert["annotations"].keys() == {"summary", "description"}

@@ -1,0 +1,110 @@
+"""The status page of a running `kcga up`, in a real browser; it also draws the pictures of the documentation.
+
+`make pictures` puts them into docs/images; otherwise they go into the test's own folder.
+"""
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from prometheus_client.parser import text_string_to_metric_families
+
+from cli.explain.history import find_decision
+from cli.live.plan import plan_now
+from cli.settings import load
+from tests.page_watch import PHONE, opened, serious_faults
+from tests.running_up import running_up, wait_until
+from tests.test_deploy_observability import SELECTOR, queries
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures("nothing_left_running")]
+
+SCALE_UP_WITHIN_MS = 120_000
+PICTURES = "KCGA_PICTURES"
+
+
+@pytest.mark.timeout(600)
+def test_a_scale_up_is_seen_as_it_happens_and_says_why(browser: Browser, tmp_path: Path) -> None:
+    with running_up(tmp_path) as (process, shown, temporary):
+        wait_until(lambda: "Status page: http://" in shown.read_text(), process, shown)
+        (url,) = re.findall(r"Status page: (http://\S+)", shown.read_text())
+        wait_until(lambda: answers(url), process, shown)
+        with opened(browser, url) as page:
+            page.evaluate("window.stayed = true")
+            scale_up = page.locator("#decisions > li.up", has_text="Scaled up").first
+            expect(scale_up).to_be_visible(timeout=SCALE_UP_WITHIN_MS)
+            expect(page.locator("#live")).to_have_text("live")
+            scale_up.locator("summary").click()
+            words = scale_up.locator(".words")
+            expect(words).to_contain_text("Why it was considered:")
+            expect(words).to_contain_text(re.compile(r"scaled up from \d+ to \d+ consumers"))
+            expect(words).to_contain_text(re.compile(r"above its capacity|without a consumer"))
+            assert page.evaluate("window.stayed"), "it was not reloaded"
+            assert serious_faults(page) == []
+            scale_up.locator("summary").click()
+            pictures = Path(os.environ.get(PICTURES, tmp_path))
+            draw(page, pictures / "status-page.png")
+        with opened(browser, url, PHONE, dark=True) as page:
+            expect(page.locator(".row").first).to_be_visible()
+            expect(page.locator("#decisions > li").first).to_be_visible()
+            assert serious_faults(page) == []
+            draw(page, pictures / "status-page-phone.png")
+        (folder,) = temporary.glob("kcga-*")
+        decided_alike(folder)
+        every_query_has_data(folder, url)
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def draw(page: Page, file: Path) -> None:
+    page.wait_for_timeout(1_500)  # the bars have come to rest
+    page.mouse.move(0, 0)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    tall = {"x": 0, "y": 0, "width": page.viewport_size["width"], "height": 1_180} if page.viewport_size else None
+    page.screenshot(path=file, full_page=True, clip=tall)  # type: ignore[arg-type]
+
+
+def decided_alike(folder: Path) -> None:
+    """What `kcga plan` and `kcga explain` say of the live group."""
+    settings = load(folder / "settings.toml")
+    made = find_decision(settings)
+    planned = plan_now(settings)
+    assert (planned.epoch, planned.capacity) == (made.epoch, made.capacity)
+    assert planned.number >= made.number
+
+
+def every_query_has_data(folder: Path, url: str) -> None:
+    """Each figure of the dashboard and of the rules is among those that the components serve."""
+    deadline = time.monotonic() + 60
+    wanted = {name for query in queries() for name, _ in SELECTOR.findall(query.text)}
+    while missing := wanted - set(figures(folder, url)):
+        assert time.monotonic() < deadline, f"served by nobody: {sorted(missing)}"
+        time.sleep(1)
+
+
+def figures(folder: Path, url: str) -> Iterator[str]:
+    for address in (url, *addresses(folder)):
+        try:
+            text = httpx.get(f"{address}/metrics").text
+        except httpx.TransportError:
+            continue  # a consumer that has ended since
+        for family in text_string_to_metric_families(text):
+            yield from (sample.name for sample in family.samples)
+
+
+def addresses(folder: Path) -> Iterator[str]:
+    """Where the monitor and the consumers say that they serve."""
+    for log in (folder / "monitor.log", *folder.glob("consumers/*.log")):
+        for line in log.read_text().splitlines():
+            if "health and metrics are served" in line:
+                yield f"http://{json.loads(line)['address']}"
