@@ -227,7 +227,8 @@ class Master:
                 missing=float(point.values[self._missing].sum()),
                 complete=not added,
             )
-            if not added or bound > cutoff or best.objective - bound < close * best.objective:
+            is_close = close > 0 and best.objective - bound < close * best.objective
+            if not added or bound > cutoff or is_close:
                 return best
         return best
 
