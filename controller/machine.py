@@ -114,8 +114,10 @@ class Controller:
         self._now = max(self._now, event.at)
         answers: list[Command] = []
         match event:
-            case Started(consumers=consumers, beginning=beginning):
+            case Started(consumers=consumers, beginning=beginning, decided=decided):
                 self._restraints.paused = beginning.paused
+                for decision in decided:
+                    self._restraints.was_decided(decision)
                 self.group.former.inherit(beginning.unsealed, beginning.settled)
                 self._claimed_at = self._now
                 self._began_at = self._heard_until = self._listens_since = self._now

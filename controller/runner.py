@@ -1,5 +1,6 @@
 """The controller at work: receive, handle, perform."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -49,6 +50,8 @@ class Link(Protocol):
     """How the controller hears and speaks; see `controller.kafka.KafkaLink`."""
 
     def begin(self) -> Beginning: ...
+
+    def decided_since(self, moment: float) -> list[Decision]: ...
 
     def receive(self, timeout_s: float) -> list[Received]: ...
 
@@ -142,7 +145,7 @@ class _Runner:
         state = machine.state
         with ThreadPoolExecutor(1, thread_name_prefix="solver") as pool:
             self._known = self._fleet.consumers()
-            events: list[Event] = [Started(self._clock(), self._known, beginning)]
+            events: list[Event] = [Started(self._clock(), self._known, beginning, self._decided_lately())]
             while not stop.is_set():
                 for event in events:
                     self._perform(machine.handle(event), pool)
@@ -152,6 +155,12 @@ class _Runner:
                     state = machine.state
                     log.info("state", state=state.value, consumers=len(machine.group))
                 events = self._receive()
+
+    def _decided_lately(self) -> tuple[Decision, ...]:
+        """What counts for the migration budget, where there is one."""
+        if math.isinf(self._settings.budget):
+            return ()
+        return tuple(self._link.decided_since(self._clock() - self._settings.migration_window_s))
 
     def _receive(self) -> list[Event]:
         """What has happened since; a tick at least."""

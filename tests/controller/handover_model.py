@@ -406,10 +406,13 @@ class Model:
                 yield following
 
     def _give_up_the_silent(self, world: World) -> Iterator[World]:
-        """A process that has ended says nothing; who is given up is killed, whatever process is there by now."""
+        """A process that has ended says nothing, and one that is settled is not listened to; who is given up is killed,
+        whatever process is there by now."""
         dead = {process[:2] for process in world.processes if not process.alive}
+        settled = {process.consumer for process in world.processes if process.writer in world.controller.settled}
         for member in world.controller.members:
-            if not member.condemned and (member.consumer, member.incarnation) in dead:
+            unheard = member.incarnation is None and member.consumer in settled
+            if not member.condemned and (unheard or (member.consumer, member.incarnation) in dead):
                 acting = thaw(world.controller)
                 acting.group.condemn(member.consumer)
                 yield self._after(world, acting)
