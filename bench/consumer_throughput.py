@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +65,7 @@ class Data:
 
 PAPERS_TESTS = (Data("test-1", 648, 32, 1), Data("test-2", 100, 116, 5), Data("test-3", 678, 144, 5))
 """The paper's table of testing conditions."""
+PAPERS_TEST = "the paper's test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,16 @@ class Measured:
         return self.megabytes / self.seconds
 
     @property
+    def batch_megabytes(self) -> float:
+        """The mean."""
+        return self.megabytes / len(self.cycles)
+
+    @property
+    def cpu_s_a_batch(self) -> tuple[float, float]:
+        """Of the consumers, and of Spark."""
+        return self.consumer_cpu_s / len(self.cycles), self.spark_cpu_s / len(self.cycles)
+
+    @property
     def variation(self) -> float:
         """The coefficient of variation over the cycles."""
         rates = [cycle.bytes_per_s for cycle in self.cycles]
@@ -111,6 +122,7 @@ def main() -> None:
     parser.add_argument("--single-s", type=float, default=40.0, help="of each run on one core (%(default)g s)")
     parser.add_argument("--group-s", type=float, default=40.0, help="of the three consumers (%(default)g s)")
     parser.add_argument("--memory-s", type=float, default=60.0, help="over which memory is watched (%(default)g s)")
+    parser.add_argument("--share", type=float, default=1.0, help="of the paper's bytes (%(default)g)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -120,8 +132,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="kcga-bench-") as scratch:
             bench = Bench(Path(scratch))
             with bench.broker:
-                bench.fill(PAPERS_TESTS)
-                measured, memory, starts = measure(bench, given.single_s, given.group_s, given.memory_s)
+                tests = [replace(data, megabytes=round(data.megabytes * given.share)) for data in PAPERS_TESTS]
+                bench.fill(tests)
+                measured, memory, starts = measure(bench, tests, given.single_s, given.group_s, given.memory_s)
     except KcgaError as error:
         raise SystemExit(str(error)) from error
     draw(measured, plot)
@@ -254,7 +267,7 @@ class Bench:
 
 
 def measure(
-    bench: Bench, single_s: float, group_s: float, memory_s: float
+    bench: Bench, tests: Sequence[Data], single_s: float, group_s: float, memory_s: float
 ) -> tuple[list[Measured], list[MemorySample], dict[str, tuple[float, float]]]:
     """All conditions, memory over time, and start times."""
     cores = os.sched_getaffinity(0)
@@ -262,15 +275,15 @@ def measure(
     measured = []
     starts = {}
     with bench.spark("one-core", one_core) as server:
-        bench.run("warm-up", PAPERS_TESTS[0], server, SMALL_BATCH, one_core, limit_s=15.0)
+        bench.run("warm-up", tests[0], server, SMALL_BATCH, one_core, limit_s=15.0)
         for name, batch_bytes in (("one core, 5 MB", SMALL_BATCH), ("one core, 20 MB", LARGE_BATCH)):
-            measured.append(bench.run(name, PAPERS_TESTS[0], server, batch_bytes, one_core, limit_s=single_s))
+            measured.append(bench.run(name, tests[0], server, batch_bytes, one_core, limit_s=single_s))
     with bench.spark("all-cores", cores) as server:
-        bench.run("warm-up", PAPERS_TESTS[2], server, LARGE_BATCH, cores, limit_s=15.0)
-        for number, data in enumerate(PAPERS_TESTS, 1):
-            measured.append(bench.run(f"the paper's test {number}", data, server, LARGE_BATCH, cores))
+        bench.run("warm-up", tests[2], server, LARGE_BATCH, cores, limit_s=15.0)
+        for number, data in enumerate(tests, 1):
+            measured.append(bench.run(f"{PAPERS_TEST} {number}", data, server, LARGE_BATCH, cores))
         three = "three consumers"
-        measured.append(bench.run(three, PAPERS_TESTS[0], server, LARGE_BATCH, cores, limit_s=group_s, consumers=3))
+        measured.append(bench.run(three, tests[0], server, LARGE_BATCH, cores, limit_s=group_s, consumers=3))
         starts["Spark Connect"] = bench.start_time({"spark_remote": server.remote})
         memory = bench.watch_memory(server, memory_s)
     starts["a JVM of its own"] = bench.start_time({"spark_master": "local[1]"})
@@ -300,8 +313,11 @@ def draw(measured: Sequence[Measured], file: Path) -> None:
     """The densities of the cycles' rates on the paper's tests, beside the paper's rate."""
     figure = new_figure(7.0, 4.0)
     axes = figure.subplots()
-    tests = [each for each in measured if each.data in PAPERS_TESTS and each.name.startswith("the paper")]
-    rates = {each.name: [cycle.bytes_per_s / 1e6 for cycle in each.cycles] for each in tests}
+    rates = {
+        each.name: [cycle.bytes_per_s / 1e6 for cycle in each.cycles]
+        for each in measured
+        if each.name.startswith(PAPERS_TEST)
+    }
     at = np.linspace(0.0, 1.15 * max(max(several) for several in rates.values()), 400)
     for colour, (name, several) in zip(TOPIC_COLOURS, rates.items(), strict=False):
         axes.plot(at, density(several, at), color=colour, label=name)
@@ -325,8 +341,7 @@ def page_of(
             *(each.data.megabytes, each.data.partitions, each.data.tables, f"{each.batch_bytes / 1e6:g}"),
             *(len(each.cycles), f"{each.rate:.1f}", percent(each.variation, 1)),
             f"{each.rate * 1e6 / PAPERS_RATE / each.consumers:.1f}",
-            f"{each.consumer_cpu_s / len(each.cycles):.2f}",
-            f"{each.spark_cpu_s / len(each.cycles):.2f}",
+            *(f"{cpu_s:.2f}" for cpu_s in each.cpu_s_a_batch),
         )
         for each in measured
     ]
@@ -343,6 +358,8 @@ def page_of(
         markdown_table(headings, rates),
         f"*Of the paper's*: a consumer's share of the rate over the paper's {PAPERS_RATE / 1e6:g} MB/s.",
         f"![Density of the cycles' rates]({plot})",
+        "## Where the time goes",
+        where_the_time_goes(*measured[:2]),
         "## Memory",
         f"One consumer, batches of {LARGE_BATCH / 1e6:g} MB, resident memory in MB over {memory[-1].at_s:.0f} s:",
         markdown_table(
@@ -364,6 +381,23 @@ def page_of(
         ),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def where_the_time_goes(small: Measured, large: Measured) -> str:
+    """What a batch costs whatever its size, and what each megabyte adds, by batches of two sizes."""
+
+    def shares(of_small: float, of_large: float) -> tuple[float, float]:
+        a_megabyte = (of_large - of_small) / (large.batch_megabytes - small.batch_megabytes)
+        return of_small - a_megabyte * small.batch_megabytes, a_megabyte * 1000
+
+    (consumer_s, consumer_ms), (spark_s, spark_ms) = map(shares, small.cpu_s_a_batch, large.cpu_s_a_batch)
+    return (
+        f"By batches of two sizes on one core, a batch takes Spark {spark_s:.2f} s of CPU whatever its size (to plan "
+        "an append, and Delta Lake's commit: reading back the table's state, the log, now and then a checkpoint) and "
+        f"{spark_ms:.0f} ms a megabyte (to take rows in and write them as Parquet); the consumer, {consumer_s:.2f} s "
+        f"and {consumer_ms:.0f} ms a megabyte (fetching, and rows as Arrow). An append to each of five tables costs "
+        "the first figure five times, so small batches over many tables are what is slow."
+    )
 
 
 def _consumer_memory(sample: MemorySample) -> float:
