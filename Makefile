@@ -27,6 +27,7 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: about an hour on a qui
 	@$(BIN)/python -m bench.heuristics > $(BENCHMARKS)/heuristics.md
 	@$(BIN)/python -m bench.engines > $(BENCHMARKS)/engines.md
 	@$(BIN)/python -m bench.scaling > $(BENCHMARKS)/scaling.md
+	@$(BIN)/python -m bench.consumer_throughput --folder $(BENCHMARKS)
 	@$(BIN)/python -m bench.latency --folder $(BENCHMARKS)
 
 format: $(READY)
