@@ -139,7 +139,7 @@ class MeasuredGroup:
     def listen_until_read(self, size_bytes: int, limit_s: float) -> None:
         """Takes in reports until all consumers together have read so much, or for so long."""
         until = time.monotonic() + limit_s
-        while self._bytes_read() < size_bytes and time.monotonic() < until:
+        while self.bytes_read < size_bytes and time.monotonic() < until:
             self._receive()
 
     def listen(self, seconds: float) -> None:
@@ -148,7 +148,9 @@ class MeasuredGroup:
         while time.monotonic() < until:
             self._receive()
 
-    def _bytes_read(self) -> int:
+    @property
+    def bytes_read(self) -> int:
+        """By all consumers, as far as they have reported."""
         return sum(cycle.bytes for consumer in self._consumers.values() for cycle in consumer.cycles)
 
     def _listen_until(self, condition: Callable[[], bool]) -> None:

@@ -5,8 +5,8 @@ paper's three tests differ in bytes, partitions and tables; beside them, one con
 it and its Spark on one core; three consumers on one server; memory over time; and the time from the start of a consumer
 to its first committed batch. What is read is there before: each consumer reads as fast as it can.
 
-A cycle's rate is its bytes of keys and values over the time since the report of the cycle before. The first cycles of a
-server and of a consumer are left out: they compile.
+A cycle's rate is its bytes of keys and values over the time since the report of the cycle before. The first cycle of
+each consumer is left out, and so are the first seconds of a server, which compiles.
 """
 
 import argparse
@@ -18,7 +18,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -40,9 +41,13 @@ PAPERS_RATE = 2_300_000
 """Bytes/s: the common mode of the paper's density plot."""
 RECORD_BYTES = 1_000
 LARGE_BATCH, SMALL_BATCH = 20_000_000, 5_000_000
-LEFT_OUT = 3
-"""Cycles at the beginning of each consumer."""
+LEFT_OUT = 1
+"""Cycles at the beginning of each consumer: its first one also makes the table. The server is warmed up before."""
+FEWEST_CYCLES = 8
+"""Of a condition: one with less to read is run again."""
 SAMPLE_EVERY_S = 1.0
+MORE_MEGABYTES = 100
+"""Written at a time while memory is watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class Data:
 
 PAPERS_TESTS = (Data("test-1", 648, 32, 1), Data("test-2", 100, 116, 5), Data("test-3", 678, 144, 5))
 """The paper's table of testing conditions."""
+PAPERS_TEST = "the paper's test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,16 @@ class Measured:
         return self.megabytes / self.seconds
 
     @property
+    def batch_megabytes(self) -> float:
+        """The mean."""
+        return self.megabytes / len(self.cycles)
+
+    @property
+    def cpu_s_a_batch(self) -> tuple[float, float]:
+        """Of the consumers, and of Spark."""
+        return self.consumer_cpu_s / len(self.cycles), self.spark_cpu_s / len(self.cycles)
+
+    @property
     def variation(self) -> float:
         """The coefficient of variation over the cycles."""
         rates = [cycle.bytes_per_s for cycle in self.cycles]
@@ -111,6 +127,7 @@ def main() -> None:
     parser.add_argument("--single-s", type=float, default=40.0, help="of each run on one core (%(default)g s)")
     parser.add_argument("--group-s", type=float, default=40.0, help="of the three consumers (%(default)g s)")
     parser.add_argument("--memory-s", type=float, default=60.0, help="over which memory is watched (%(default)g s)")
+    parser.add_argument("--share", type=float, default=1.0, help="of the paper's bytes (%(default)g)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -120,8 +137,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="kcga-bench-") as scratch:
             bench = Bench(Path(scratch))
             with bench.broker:
-                bench.fill(PAPERS_TESTS)
-                measured, memory, starts = measure(bench, given.single_s, given.group_s, given.memory_s)
+                tests = [replace(data, megabytes=round(data.megabytes * given.share)) for data in PAPERS_TESTS]
+                bench.fill(tests)
+                measured, memory, starts = measure(bench, tests, given.single_s, given.group_s, given.memory_s)
     except KcgaError as error:
         raise SystemExit(str(error)) from error
     draw(measured, plot)
@@ -137,12 +155,22 @@ class Bench:
         self._folder = folder
         self._java = find_java()
         self._runs = 0
+        chance = random.Random(1)
+        self._fillers = [base64.b64encode(chance.randbytes(RECORD_BYTES)) for _ in range(2_000)]
         self.broker = Broker(folder / "kafka", jars=obtain(KAFKA), java=self._java)
 
     def fill(self, tests: Sequence[Data]) -> None:
-        """Writes the data of each test: records of JSON that hardly compress."""
-        chance = random.Random(1)
-        fillers = [base64.b64encode(chance.randbytes(RECORD_BYTES)) for _ in range(2_000)]
+        """Makes the topics of each test, and writes its data."""
+        for data in tests:
+            held = data.held
+            Cluster(self.broker.bootstrap_servers).create(
+                {topic: sum(each.topic == topic for each in held) for topic in {each.topic for each in held}}
+            )
+            self.write(data, data.megabytes)
+            print(f"{data.name}: {data.megabytes} MB in {data.partitions} partitions", flush=True)
+
+    def write(self, data: Data, megabytes: int) -> None:
+        """Writes so much more to the partitions of a test: records of JSON that hardly compress."""
         producer = Producer(
             {
                 "bootstrap.servers": self.broker.bootstrap_servers,
@@ -150,23 +178,19 @@ class Bench:
                 "queue.buffering.max.messages": 500_000,
             }
         )
-        for data in tests:
-            held = data.held
-            Cluster(self.broker.bootstrap_servers).create(
-                {topic: sum(each.topic == topic for each in held) for topic in {each.topic for each in held}}
-            )
-            for number in range(data.megabytes * 1_000_000 // RECORD_BYTES):
-                beginning = b'{"number": %d, "filler": "' % number
-                value = beginning + fillers[number % len(fillers)][: RECORD_BYTES - len(beginning) - 2] + b'"}'
-                partition = held[number % len(held)]
-                while True:
-                    try:
-                        producer.produce(partition.topic, value, partition=partition.partition)
-                        break
-                    except BufferError:
-                        producer.poll(0.1)
-            producer.flush()
-            print(f"{data.name}: {data.megabytes} MB in {data.partitions} partitions", flush=True)
+        held = data.held
+        for number in range(megabytes * 1_000_000 // RECORD_BYTES):
+            beginning = b'{"number": %d, "filler": "' % number
+            filler = self._fillers[number % len(self._fillers)]
+            value = beginning + filler[: RECORD_BYTES - len(beginning) - 2] + b'"}'
+            partition = held[number % len(held)]
+            while True:
+                try:
+                    producer.produce(partition.topic, value, partition=partition.partition)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        producer.flush()
         producer.close()
 
     @contextmanager
@@ -194,40 +218,52 @@ class Bench:
             yield group
 
     def run(
-        self, name: str, data: Data, server: SparkConnectServer, batch_bytes: int, cores: set[int], **limits: float
+        self,
+        name: str,
+        data: Data,
+        server: SparkConnectServer,
+        batch_bytes: int,
+        cores: set[int],
+        *,
+        consumers: int = 1,
+        limit_s: float = 300.0,
     ) -> Measured:
-        """One condition: `consumers` of them read until everything is read, or for `limit_s`."""
-        consumers = range(1, int(limits.get("consumers", 1)) + 1)
-        with self.group({"spark_remote": server.remote, "batch_bytes": batch_bytes}, cores) as group:
-            for number in consumers:
-                group.start(number)
-            for number in consumers:
-                group.read(number, data.held[number - 1 :: len(consumers)])
-            while any(len(group.cycles(number)) < LEFT_OUT for number in consumers):
-                group.listen(0.2)
-            began, before = time.time(), self._cpu(group, consumers, server)
-            group.listen_until_read(data.megabytes * 1_000_000, limits.get("limit_s", 300.0))
-            after = self._cpu(group, consumers, server)
-            of_each = [[cycle for cycle in group.cycles(number) if cycle.reported_at > began] for number in consumers]
-        full = [cycle for cycles in of_each for cycle in cycles if cycle.bytes >= batch_bytes]
-        ended = max(cycle.reported_at for cycle in full)
-        measured = Measured(
-            name,
-            data,
-            batch_bytes,
-            tuple(full),
-            len(consumers),
-            after[0] - before[0],
-            after[1] - before[1],
-            ended - began,
-        )
+        """One condition: so many consumers read everything, or for `limit_s`; again until there are cycles enough."""
+        cycles: list[WrittenCycle] = []
+        consumer_cpu_s = spark_cpu_s = seconds = 0.0
+        while len(cycles) < FEWEST_CYCLES:
+            numbers = range(1, consumers + 1)
+            with self.group({"spark_remote": server.remote, "batch_bytes": batch_bytes}, cores) as group:
+                for number in numbers:
+                    group.start(number)
+                for number in numbers:
+                    group.read(number, data.held[number - 1 :: consumers])
+                while any(len(group.cycles(number)) < LEFT_OUT for number in numbers):
+                    group.listen(0.1)
+                began = max(group.cycles(number)[LEFT_OUT - 1].reported_at for number in numbers)
+                before = self._cpu(group, numbers, server)
+                group.listen_until_read(data.megabytes * 1_000_000, limit_s)
+                after = self._cpu(group, numbers, server)
+                full = [
+                    cycle
+                    for number in numbers
+                    for cycle in group.cycles(number)
+                    if cycle.reported_at > began and cycle.bytes >= batch_bytes
+                ]
+            if not full:
+                raise SystemExit(f"{name}: {data.megabytes} MB are too little for batches of {batch_bytes / 1e6:g} MB")
+            cycles += full
+            consumer_cpu_s += after[0] - before[0]
+            spark_cpu_s += after[1] - before[1]
+            seconds += max(cycle.reported_at for cycle in full) - began
+        measured = Measured(name, data, batch_bytes, tuple(cycles), consumers, consumer_cpu_s, spark_cpu_s, seconds)
         print(f"{name}: {measured.rate:.1f} MB/s, variation {percent(measured.variation)} %", flush=True)
         return measured
 
-    def watch_memory(self, server: SparkConnectServer, seconds: float) -> list[MemorySample]:
-        """A consumer that reads without end with large batches, and the server's and its own memory."""
-        data = PAPERS_TESTS[0]
+    def watch_memory(self, data: Data, server: SparkConnectServer, seconds: float) -> list[MemorySample]:
+        """A consumer that has always enough to read, with large batches: the server's memory and its own."""
         samples = []
+        written = data.megabytes
         with self.group({"spark_remote": server.remote, "batch_bytes": LARGE_BATCH}, set()) as group:
             group.start(1)
             group.read(1, data.held)
@@ -236,6 +272,9 @@ class Bench:
                 consumer = group.process(1).memory_info().rss
                 spark = sum(process.memory_info().rss for process in _tree(server))
                 samples.append(MemorySample(at_s, consumer / 1e6, spark / 1e6))
+                if group.bytes_read / 1e6 > written - 5 * LARGE_BATCH / 1e6:
+                    self.write(data, MORE_MEGABYTES)
+                    written += MORE_MEGABYTES
                 group.listen(SAMPLE_EVERY_S)
         return samples
 
@@ -254,7 +293,7 @@ class Bench:
 
 
 def measure(
-    bench: Bench, single_s: float, group_s: float, memory_s: float
+    bench: Bench, tests: Sequence[Data], single_s: float, group_s: float, memory_s: float
 ) -> tuple[list[Measured], list[MemorySample], dict[str, tuple[float, float]]]:
     """All conditions, memory over time, and start times."""
     cores = os.sched_getaffinity(0)
@@ -262,17 +301,17 @@ def measure(
     measured = []
     starts = {}
     with bench.spark("one-core", one_core) as server:
-        bench.run("warm-up", PAPERS_TESTS[0], server, SMALL_BATCH, one_core, limit_s=15.0)
+        bench.run("warm-up", tests[0], server, SMALL_BATCH, one_core, limit_s=15.0)
         for name, batch_bytes in (("one core, 5 MB", SMALL_BATCH), ("one core, 20 MB", LARGE_BATCH)):
-            measured.append(bench.run(name, PAPERS_TESTS[0], server, batch_bytes, one_core, limit_s=single_s))
+            measured.append(bench.run(name, tests[0], server, batch_bytes, one_core, limit_s=single_s))
     with bench.spark("all-cores", cores) as server:
-        bench.run("warm-up", PAPERS_TESTS[2], server, LARGE_BATCH, cores, limit_s=15.0)
-        for number, data in enumerate(PAPERS_TESTS, 1):
-            measured.append(bench.run(f"the paper's test {number}", data, server, LARGE_BATCH, cores))
+        bench.run("warm-up", tests[2], server, LARGE_BATCH, cores, limit_s=15.0)
+        for number, data in enumerate(tests, 1):
+            measured.append(bench.run(f"{PAPERS_TEST} {number}", data, server, LARGE_BATCH, cores))
         three = "three consumers"
-        measured.append(bench.run(three, PAPERS_TESTS[0], server, LARGE_BATCH, cores, limit_s=group_s, consumers=3))
+        measured.append(bench.run(three, tests[0], server, LARGE_BATCH, cores, limit_s=group_s, consumers=3))
         starts["Spark Connect"] = bench.start_time({"spark_remote": server.remote})
-        memory = bench.watch_memory(server, memory_s)
+        memory = bench.watch_memory(tests[0], server, memory_s)
     starts["a JVM of its own"] = bench.start_time({"spark_master": "local[1]"})
     return measured, memory, starts
 
@@ -300,8 +339,11 @@ def draw(measured: Sequence[Measured], file: Path) -> None:
     """The densities of the cycles' rates on the paper's tests, beside the paper's rate."""
     figure = new_figure(7.0, 4.0)
     axes = figure.subplots()
-    tests = [each for each in measured if each.data in PAPERS_TESTS and each.name.startswith("the paper")]
-    rates = {each.name: [cycle.bytes_per_s / 1e6 for cycle in each.cycles] for each in tests}
+    rates = {
+        each.name: [cycle.bytes_per_s / 1e6 for cycle in each.cycles]
+        for each in measured
+        if each.name.startswith(PAPERS_TEST)
+    }
     at = np.linspace(0.0, 1.15 * max(max(several) for several in rates.values()), 400)
     for colour, (name, several) in zip(TOPIC_COLOURS, rates.items(), strict=False):
         axes.plot(at, density(several, at), color=colour, label=name)
@@ -325,8 +367,7 @@ def page_of(
             *(each.data.megabytes, each.data.partitions, each.data.tables, f"{each.batch_bytes / 1e6:g}"),
             *(len(each.cycles), f"{each.rate:.1f}", percent(each.variation, 1)),
             f"{each.rate * 1e6 / PAPERS_RATE / each.consumers:.1f}",
-            f"{each.consumer_cpu_s / len(each.cycles):.2f}",
-            f"{each.spark_cpu_s / len(each.cycles):.2f}",
+            *(f"{cpu_s:.2f}" for cpu_s in each.cpu_s_a_batch),
         )
         for each in measured
     ]
@@ -339,10 +380,18 @@ def page_of(
     sections = [
         "# Consumers",
         (__doc__ or "").partition("\n\n")[2].strip(),
-        run_facts("bench.consumer_throughput", [("Records", f"{RECORD_BYTES:,} bytes of JSON that hardly compresses")]),
+        run_facts(
+            "bench.consumer_throughput",
+            [
+                ("Records", f"{RECORD_BYTES:,} bytes of JSON that hardly compresses"),
+                ("Spark", f"PySpark {metadata.version('pyspark')}, {DELTA.title}"),
+            ],
+        ),
         markdown_table(headings, rates),
         f"*Of the paper's*: a consumer's share of the rate over the paper's {PAPERS_RATE / 1e6:g} MB/s.",
         f"![Density of the cycles' rates]({plot})",
+        "## Where the time goes",
+        where_the_time_goes(*measured[:2]),
         "## Memory",
         f"One consumer, batches of {LARGE_BATCH / 1e6:g} MB, resident memory in MB over {memory[-1].at_s:.0f} s:",
         markdown_table(
@@ -364,6 +413,23 @@ def page_of(
         ),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def where_the_time_goes(small: Measured, large: Measured) -> str:
+    """What a batch costs whatever its size, and what each megabyte adds, by batches of two sizes."""
+
+    def shares(of_small: float, of_large: float) -> tuple[float, float]:
+        a_megabyte = (of_large - of_small) / (large.batch_megabytes - small.batch_megabytes)
+        return of_small - a_megabyte * small.batch_megabytes, a_megabyte * 1000
+
+    (consumer_s, consumer_ms), (spark_s, spark_ms) = map(shares, small.cpu_s_a_batch, large.cpu_s_a_batch)
+    return (
+        f"By batches of two sizes on one core, a batch takes Spark {spark_s:.2f} s of CPU whatever its size (to plan "
+        "an append, and Delta Lake's commit: reading back the table's state, the log, now and then a checkpoint) and "
+        f"{spark_ms:.0f} ms a megabyte (to take rows in and write them as Parquet); the consumer, {consumer_s:.2f} s "
+        f"and {consumer_ms:.0f} ms a megabyte (fetching, and rows as Arrow). An append to each of five tables costs "
+        "the first figure five times, so small batches over many tables are what is slow."
+    )
 
 
 def _consumer_memory(sample: MemorySample) -> float:

@@ -203,7 +203,8 @@ class ConsumerProcess:
         self._rate = SaturatedRate()
         self._record_bytes = 0.0
         self._written_at: float | None = None
-        """When the last write ended, on the monotonic clock; none where the time since then tells nothing."""
+        """When the last write ended, on the monotonic clock; none where the time since then tells nothing of the rate:
+        there was none, a command was obeyed, or a write failed."""
         self._version = 0
         self._reports = 0
         self._reported_at = 0.0
@@ -353,6 +354,8 @@ class ConsumerProcess:
             self._open_session()
             self._require_lease()
             writing.write.begin()
+        if failures:
+            self._written_at = None
         write_s = time.monotonic() - writing.began
         self._claim(writing.batch.next_offsets)
         self._writing = None
@@ -384,7 +387,7 @@ class ConsumerProcess:
         holding, change = self._holding.apply(self._commands.take())
         if holding.applied == self._holding.applied:
             return False
-        self._written_at = None  # a cycle that obeys tells nothing of the rate
+        self._written_at = None
         self._fetcher.stop(change.stop)
         self._gathering.batch.drop(change.stop)
         self._release(change.stop)
