@@ -25,7 +25,7 @@ const CHARTS = [
 
 const past = { consumers: [], fewest_consumers: [], speed: [], lag: [], rscore: [] };
 let now = Date.now() / 1000;
-let span = 900;
+let span = 300;
 
 const figures = CHARTS.map((chart) => {
   const svg = drawn("svg", { class: "chart", role: "img" });
