@@ -10,15 +10,23 @@ from solver.packing import HEURISTICS, pack
 from solver.problem import Problem
 from solver.record import Record
 from solver.solution import Solution, Status
-from solver.starts import start
+from solver.starts import begin, is_start, start
 
 EXACT = ("auto", "arc-flow", "cp-sat")
+_WINDING_UP = 0.04
+"""Of the time limit: engines stop so long before it, for what still holds the interpreter then delays the answer."""
 ENGINES: tuple[str, ...] = (*EXACT, *HEURISTICS)
 """The names that `solve` takes."""
 
 
 def solve(problem: Problem, engine: str = "auto") -> Solution:
     """The best assignment that `engine` finds for `problem` within its time limit.
+
+    Where an engine is done before time is up, the same problem always gets the same plan. Where it is not, the plan is
+    the best so far, which depends on how fast the machine is.
+
+    A heuristic packs up to `packing_capacity` and knows no other rule. Where its plan breaks one, the plan is made by
+    rule instead (`least-eviction`), and the solution names that as its engine.
 
     Raises:
         ValueError: there is no engine of that name.
@@ -97,17 +105,18 @@ def _exact(problem: Problem, engine: str, record: Record, started: float) -> Sta
         return math.inf if abandoned.is_set() else time.perf_counter()
 
     deadline = Deadline(started + problem.time_limit_s, clock)
-    start(problem, record, deadline)
-    first = record.best
+    begin(problem, record)
     finished = threading.Event()
     errors: list[Exception] = []
 
     def work() -> None:
         try:
+            engines_stop = deadline.earlier(_WINDING_UP * problem.time_limit_s)
+            start(problem, record, engines_stop)
             # Loading OR-Tools takes longer than some limits: it is done here, where nobody has to wait for it.
             from solver import auto
 
-            auto.ENGINES[engine](problem, record, deadline)
+            auto.ENGINES[engine](problem, record, engines_stop)
         except Exception as error:
             errors.append(error)
         finally:
@@ -123,4 +132,4 @@ def _exact(problem: Problem, engine: str, record: Record, started: float) -> Sta
         raise errors[0]
     if record.is_proven:
         return Status.OPTIMAL
-    return Status.FALLBACK if record.best is first else Status.FEASIBLE
+    return Status.FALLBACK if record.best is None or is_start(record.best.engine) else Status.FEASIBLE

@@ -14,16 +14,28 @@ KEEP = "keep"
 """The engine that leaves everything as it is."""
 
 
-def start(problem: Problem, record: Record, deadline: Deadline) -> None:
-    """The heuristics and keeping everything, and a bound that costs nothing."""
+def begin(problem: Problem, record: Record) -> None:
+    """The least that there has to be: keeping everything or, where that is no plan, the first heuristic."""
     record.raise_bound(room_bound(problem))
     kept = keep_everything(problem)
-    if kept is not None:
-        record.offer(kept, KEEP)
+    if kept is None or not record.offer(kept, KEEP):
+        record.offer(pack(problem, _STARTS[0]), _STARTS[0])
+
+
+def start(problem: Problem, record: Record, deadline: Deadline) -> None:
+    """The heuristics that have not begun the record, one by one."""
+    if record.best is None:
+        begin(problem, record)
     for name in _STARTS:
-        record.offer(pack(problem, name), name)
         if deadline.passed:
             return
+        if record.best is None or record.best.engine != name:
+            record.offer(pack(problem, name), name)
+
+
+def is_start(engine: str) -> bool:
+    """Whether plans of that name need no exact engine."""
+    return engine in (KEEP, *_STARTS)
 
 
 def room_bound(problem: Problem) -> float:
