@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from controller.machine import CLAIM_EVERY_S
+from controller.machine import CLAIM_EVERY_S, State
 from controller.settings import ControllerSettings
 from domain.partitions import TopicPartition
 from tests.controller.world import World
@@ -119,6 +119,40 @@ def test_every_record_is_read_once_and_the_group_converges_within_the_bound(
     world.wake()
     go_on(world, int(BOUND_S / 0.5))
     assert world.converged, "though all that were frozen have gone on as they were"
+    require_once(world)
+
+
+@hypothesis_settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    chaos=st.sampled_from([0.0, 0.2]),
+    steps=st.integers(0, 30),
+    faults=st.sampled_from(
+        [
+            ["replace the controller"],
+            ["kill a consumer"],
+            ["kill a consumer", "replace the controller"],
+            ["freeze a consumer", "replace the controller"],
+            ["give a node up", "kill the controller", "wake everything"],
+        ]
+    ),
+)
+def test_a_plan_that_is_interrupted_at_any_point_is_completed_or_another_is(
+    seed: int, chaos: float, steps: int, faults: list[str]
+) -> None:
+    world = a_world(seed, 0.0)
+    go_on(world, 20)
+    world.chaos = chaos
+    while world.controller.state is not State.MANAGE:
+        befall(world, "load")
+        go_on(world, 1)
+    for _ in range(steps):
+        world.step(0.1)
+    for fault in faults:
+        befall(world, fault)
+    world.chaos = 0.0
+    go_on(world, int(BOUND_S / 0.5))
+    assert world.converged
     require_once(world)
 
 
