@@ -29,6 +29,7 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: about half an hour on 
 	@$(BIN)/python -m bench.scaling
 	@$(BIN)/python -m bench.consumer_throughput --folder $(BENCHMARKS)
 	@$(BIN)/python -m bench.latency --folder $(BENCHMARKS)
+	@$(BIN)/python -m bench.reaction > $(BENCHMARKS)/reaction.md
 
 docs: $(READY)  ## The documentation as a site, in build/site; fails where a link or a page is wrong
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

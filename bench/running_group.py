@@ -1,0 +1,104 @@
+"""A monitor, and a whole group, that run as processes of this machine while a program measures them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.transcript import Transcript
+from cli.components import command, consumer_command
+from cli.embedded.child import Child
+from cli.settings import load
+from cli.topics import Cluster
+from cli.up.services import Services
+from controller.local_processes import LocalProcesses
+
+MOST_CONSUMERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One topic that is written and read, with topics of its own for what the components say.
+
+    Args:
+        services: the brokers and Spark.
+        folder: takes settings, logs and the lake.
+        topic: its name, and the group's.
+        partitions: of the topic.
+        capacity: of a consumer, in bytes/s.
+        window_s: the monitor's.
+        scale_down_window_s: the controller's.
+    """
+
+    services: Services
+    folder: Path
+    topic: str
+    partitions: int
+    capacity: float
+    window_s: float = 30
+    scale_down_window_s: float = 3600
+
+    @contextmanager
+    def monitored(self) -> Iterator[Transcript]:
+        """Makes the topics and runs a monitor; yields what is said."""
+        self._file.write_text(self._settings)
+        settings = load(self._file)
+        cluster = Cluster(self.services.bootstrap_servers)
+        cluster.ensure_internal_topics(settings.topics.names, settings.controller.max_consumers)
+        cluster.create({self.topic: self.partitions})
+        with (
+            Transcript(self.services.bootstrap_servers, settings.topics.names, MOST_CONSUMERS) as heard,
+            self._component("monitor"),
+        ):
+            heard.wait_until(lambda: bool(heard.speeds), "the monitor's first report")
+            yield heard
+
+    @contextmanager
+    def controlled(self, heard: Transcript) -> Iterator[None]:
+        """Runs a controller, beside the monitor; begins when every partition has a reader."""
+        try:
+            with self._component("controller"):
+                heard.wait_until(
+                    lambda: len(heard.held()) == self.partitions, "every partition has a reader", within_s=180
+                )
+                yield
+        finally:
+            # Another view of the same consumers, to end them.
+            LocalProcesses(load(self._file).local.folder, lambda n: consumer_command(n, self._file)).close()
+
+    def _component(self, name: str) -> Child:
+        log = self.folder / f"{self.topic}-{name}.log"
+        return Child(f"the {name}", command(name, "--settings", str(self._file)), log)
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / f"{self.topic}.toml"
+
+    @property
+    def _settings(self) -> str:
+        return f"""\
+[kafka]
+bootstrap_servers = "{self.services.bootstrap_servers}"
+group = "{self.topic}"
+
+[topics]
+write_speed = "{self.topic}.monitor.writeSpeed"
+metadata = "{self.topic}.consumer.metadata"
+decisions = "{self.topic}.controller.decisions"
+
+[monitor]
+topics = ["{self.topic}"]
+window_s = {self.window_s}
+
+[controller]
+consumer_capacity = {self.capacity}
+scale_down_window_s = {self.scale_down_window_s}
+max_consumers = {MOST_CONSUMERS}
+
+[consumer]
+spark_remote = "{self.services.spark_remote}"
+lake_root = "{self.folder / "lake"}"
+
+[local]
+folder = "{self.folder / self.topic}"
+"""
