@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCHMARKS := docs/benchmarks
 
-.PHONY: up test check docs pictures format bench lock clean
+.PHONY: up test check docs pictures format control-plane image bench lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -21,7 +21,13 @@ check: $(READY)  ## Style, types, and which package may import which
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(READY)  ## The figures in docs/benchmarks, anew: about half an hour on a quiet machine
+control-plane: $(READY)  ## The Kubernetes of the tests, ahead of them: minutes, once (needs Go)
+	@nice -n 10 $(BIN)/python -m tests.kubernetes.control_plane
+
+image:  ## The container image, kcga:local (needs docker or podman)
+	@$$(command -v docker || command -v podman) build --tag kcga:local .
+
+bench: $(READY)  ## The figures in docs/benchmarks, anew: about an hour on a quiet machine
 	@mkdir -p $(BENCHMARKS)
 	@$(BIN)/python -m bench.paper --iterations 100
 	@$(BIN)/python -m bench.heuristics > $(BENCHMARKS)/heuristics.md

@@ -26,14 +26,30 @@ def without(what: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A Kubernetes control plane without nodes that all tests of the session share, each in a namespace of its own."""
+def kubernetes_program() -> Path:
+    """What control plane and kubectl are in; built if that is not done."""
     go = find_go()
     if go is None:
         without("there is no Go to build its control plane with; install Go 1.21 or newer")
     assert go is not None
-    with ControlPlane(tmp_path_factory.mktemp("control-plane"), build(go)) as control_plane:
+    return build(go)
+
+
+@pytest.fixture(scope="session")
+def control_plane(kubernetes_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A Kubernetes control plane without nodes that all tests of the session share, each in a namespace of its own."""
+    with ControlPlane(tmp_path_factory.mktemp("control-plane"), kubernetes_program) as control_plane:
         yield control_plane
+
+
+@pytest.fixture
+def kubectl(kubernetes_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first kubectl on the PATH is the one of the control plane."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "kubectl").write_text(f'#!/bin/sh\nexec {kubernetes_program} kubectl "$@"\n')
+    (folder / "kubectl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
 @pytest.fixture
@@ -58,7 +74,7 @@ def kubelet(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactor
         control_plane.client(),
         server=(control_plane.host, control_plane.port),
         folder=tmp_path_factory.mktemp("pods"),
-        images={"kcga": kcga, **programs},
+        images={"kcga:local": kcga, **programs},
         environment={"PATH": os.environ["PATH"], "PYTHONPATH": paths},
     ) as kubelet:
         yield kubelet

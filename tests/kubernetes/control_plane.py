@@ -1,4 +1,4 @@
-"""A real Kubernetes control plane on this machine: etcd, API server, controller manager and scheduler, all one program.
+"""A real Kubernetes without nodes: etcd, API server, controller manager, scheduler and kubectl, all one program.
 
 The program is built from the Go module in `controlplane/` and kept in kcga's cache folder by the hash of that module.
 `python -m tests.kubernetes.control_plane` builds it ahead of the tests.
@@ -14,8 +14,9 @@ import secrets
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -26,6 +27,7 @@ from kubernetes.client.exceptions import ApiException
 from cli.embedded.child import Child
 from cli.embedded.jars import cache_folder
 from cli.embedded.ports import LOOPBACK, free_port, listens
+from cli.errors import KcgaError
 from controller.kubernetes.api import Unanswered
 
 MODULE = Path(__file__).with_name("controlplane")
@@ -70,8 +72,36 @@ def build(go: Path) -> Path:
     with (built.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not built.exists():
-            _compile(go, built)
+            _compile(_new_enough(go), built)
     return built
+
+
+def _new_enough(go: Path) -> Path:
+    """Go as the module asks for it. From 1.21 on it fetches that by itself; an older one is asked to, as for a module.
+
+    Raises:
+        KcgaError: it is not to be had.
+    """
+    said = _output([go, "version"])
+    release = re.search(r"go1\.(\d+)", said)
+    if release is None or int(release[1]) >= 21:
+        return go
+    toolchain = re.search(r"^toolchain (\S+)$", (MODULE / "go.mod").read_text(), re.MULTILINE)
+    assert toolchain is not None
+    system, architecture = said.split()[-1].split("/")
+    wanted = f"golang.org/toolchain@v0.0.1-{toolchain[1]}.{system}-{architecture}"
+    # Its checksum is checked as that of any module. Modules are read-only, and nothing in them can be run.
+    folder = Path(json.loads(_output([go, "mod", "download", "-json", "-modcacherw", wanted]))["Dir"])
+    for command in (*folder.glob("bin/*"), *folder.glob("pkg/tool/*/*")):
+        command.chmod(0o755)
+    return folder / "bin" / "go"
+
+
+def _output(command: Sequence[str | Path]) -> str:
+    done = subprocess.run(command, cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise KcgaError(f"{' '.join(map(str, command))} failed: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
 
 
 def _compile(go: Path, built: Path) -> None:
@@ -82,7 +112,6 @@ def _compile(go: Path, built: Path) -> None:
     linked = " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in stamps.items())
     arriving = built.with_suffix(".new")
     command: list[str | Path] = [go, "build", "-trimpath", f"-ldflags=-s -w {linked}", "-o", arriving, "."]
-    # An older Go fetches the one that go.mod names by itself, if it may.
     environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "auto"}
     log = built.parent / "build.log"
     log.unlink(missing_ok=True)
@@ -146,9 +175,7 @@ class ControlPlane:
         Raises:
             AssertionError: it failed; with what it said.
         """
-        kubectl = shutil.which("kubectl")
-        assert kubectl is not None
-        command = [kubectl, f"--kubeconfig={self.kubeconfig}", *map(str, arguments)]
+        command = [str(self._program), "kubectl", f"--kubeconfig={self.kubeconfig}", *map(str, arguments)]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -26,7 +26,7 @@ from kubernetes.client.exceptions import ApiException
 
 from cli.embedded.child import Child
 from cli.errors import KcgaError
-from controller.kubernetes.api import Unanswered
+from controller.kubernetes.api import NOT_FOUND, Unanswered
 from controller.kubernetes.mirror import Mirror
 
 LOOK_EVERY_S = 0.05
@@ -259,7 +259,10 @@ class _Pod:
     def _variables(self) -> Iterator[tuple[str, str]]:
         for source in self._container.env_from or ():
             if source.secret_ref is not None:
-                yield from _secret(self._kubelet.core, source.secret_ref.name, self._namespace).items()
+                secret = source.secret_ref
+                yield from _secret(
+                    self._kubelet.core, secret.name, self._namespace, optional=bool(secret.optional)
+                ).items()
             else:
                 yield from self._config_map(source.config_map_ref.name).items()
         for variable in self._container.env or ():
@@ -393,8 +396,13 @@ def _expand(text: str, variables: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
 
 
-def _secret(core: client.CoreV1Api, name: str, namespace: str) -> dict[str, str]:
-    data = core.read_namespaced_secret(name, namespace).data or {}
+def _secret(core: client.CoreV1Api, name: str, namespace: str, *, optional: bool = False) -> dict[str, str]:
+    try:
+        data = core.read_namespaced_secret(name, namespace).data or {}
+    except ApiException as error:
+        if optional and error.status == NOT_FOUND:
+            return {}
+        raise
     return {key: base64.b64decode(value).decode() for key, value in data.items()}
 
 

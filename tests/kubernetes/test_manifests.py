@@ -14,6 +14,8 @@ from cli.main import app
 from controller.kubernetes.deployment import Owner, deployment, parse_template
 from tests.kubernetes.control_plane import ControlPlane
 
+pytestmark = pytest.mark.usefixtures("kubectl")
+
 SETTINGS = """
 [kafka]
 bootstrap_servers = "kafka:9092"

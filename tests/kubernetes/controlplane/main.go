@@ -1,4 +1,5 @@
-// A Kubernetes control plane in one program: it runs the part that its first argument names, with that part's own flags.
+// A Kubernetes control plane and kubectl in one program: it runs the part that its first argument names, with that
+// part's own flags.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
+	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -22,11 +24,12 @@ var parts = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllermanager.NewControllerManagerCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+	"kubectl":                 kubectl.NewDefaultKubectlCommand,
 }
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("which part? etcd, key, kube-apiserver, kube-controller-manager or kube-scheduler")
+		fail("which part? etcd, key, kube-apiserver, kube-controller-manager, kube-scheduler or kubectl")
 	}
 	part := os.Args[1]
 	os.Args = os.Args[1:]
