@@ -21,12 +21,13 @@ check: $(READY)  ## Style, types, and which package may import which
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(READY)  ## The figures in docs/benchmarks, anew: about an hour on a quiet machine
+bench: $(READY)  ## The figures in docs/benchmarks, anew: about half an hour on a quiet machine
 	@mkdir -p $(BENCHMARKS)
-	@$(BIN)/python -m bench.paper --folder $(BENCHMARKS)
+	@$(BIN)/python -m bench.paper --iterations 100
 	@$(BIN)/python -m bench.heuristics > $(BENCHMARKS)/heuristics.md
-	@$(BIN)/python -m bench.engines > $(BENCHMARKS)/engines.md
-	@$(BIN)/python -m bench.scaling > $(BENCHMARKS)/scaling.md
+	@$(BIN)/python -m bench.engines
+	@$(BIN)/python -m bench.scaling
+	@$(BIN)/python -m bench.consumer_throughput --folder $(BENCHMARKS)
 	@$(BIN)/python -m bench.latency --folder $(BENCHMARKS)
 
 docs: $(READY)  ## The documentation as a site, in build/site; fails where a link or a page is wrong

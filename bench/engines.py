@@ -33,9 +33,10 @@ from solver.starts import start
 CAPACITY = 100.0
 BY_ITSELF = "mbfp by itself"
 LITERAL: dict[str, Callable[[Problem], Answer]] = {"cbc": by_cbc, "highs": by_highs}
-LARGEST = {"cbc": 32, "highs": 32, "cp-sat": 200, "arc-flow": 1000}
-"""The most partitions that an engine is tried on: its model cannot be built in time for more."""
+LARGEST = {"cbc": 32, "highs": 32, "cp-sat": 200, "arc-flow": 1000, "parts": 1000, "neighbourhoods": 1000}
+"""The most partitions that an engine is tried on: the models of the others cannot be built in time for more."""
 SMALLEST = {"parts": 1000, "neighbourhoods": 1000}
+"""The fewest: they are for large groups."""
 PHASES = {"parts": improve_by_parts, "neighbourhoods": improve_by_neighbourhoods}
 ALL = ("auto", "arc-flow", "cp-sat", *LITERAL, *PHASES, "mbfp", "mwf", "bfd")
 _HEADINGS = (

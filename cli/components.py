@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,7 +55,7 @@ def run_controller(file: Path) -> None:
     with (
         telemetry.observed(settings) as audience,
         stop_on_signals() as stop,
-        _fleet(settings, file, stop) as fleet,
+        _fleet(settings, file, stop, audience.stands_by) as fleet,
     ):
         if fleet is None:
             return
@@ -71,12 +71,14 @@ def run_controller(file: Path) -> None:
 
 
 @contextmanager
-def _fleet(settings: Settings, file: Path, stop: threading.Event) -> Iterator["ConsumerFleet | None"]:
+def _fleet(
+    settings: Settings, file: Path, stop: threading.Event, stands_by: Callable[[], None]
+) -> Iterator["ConsumerFleet | None"]:
     """Where the consumers are, once this controller may begin; None where it is asked to end before."""
     if settings.fleet == "kubernetes":
         from cli.kubernetes import on_kubernetes
 
-        with on_kubernetes(settings, file, stop) as deployments:
+        with on_kubernetes(settings, file, stop, stands_by) as deployments:
             yield deployments
     else:
         from controller.local_processes import LocalProcesses

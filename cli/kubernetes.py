@@ -3,7 +3,7 @@
 import socket
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -16,10 +16,16 @@ from controller.kubernetes.fleet import KubernetesFleet
 
 
 @contextmanager
-def on_kubernetes(settings: Settings, file: Path, stop: threading.Event) -> Iterator[KubernetesFleet | None]:
+def on_kubernetes(
+    settings: Settings, file: Path, stop: threading.Event, stands_by: Callable[[], None]
+) -> Iterator[KubernetesFleet | None]:
     """The fleet of the group, as soon as this controller holds the Lease; None where `stop` is set before.
 
-    `stop` is set when another one takes the Lease, too.
+    Args:
+        settings: of the group.
+        file: that they are from.
+        stop: is set when another one takes the Lease, too.
+        stands_by: is called again and again while the Lease is another one's.
 
     Raises:
         UsageError: the template is wrong.
@@ -32,19 +38,18 @@ def on_kubernetes(settings: Settings, file: Path, stop: threading.Event) -> Iter
         read_template(template)
         api = connect()
         namespace = set_up.namespace or own_namespace() or "default"
-        owner_name = set_up.owner_of(group)
-        owner = find_owner(api, namespace, owner_name) if owner_name else None
+        owner = find_owner(api, namespace, set_up.owner) if set_up.owner else None
         with ExitStack() as stack:
             election = Election(
                 api,
                 namespace=namespace,
-                name=f"{name}-controller",
+                name=set_up.lease,
                 identity=f"{socket.gethostname()}_{uuid.uuid4().hex}",
                 lease_s=set_up.lease_s,
                 on_lost=stop.set,
             )
             stack.callback(election.give_back)
-            if not election.win(stop):
+            if not election.win(stop, stands_by):
                 yield None
                 return
             fleet = KubernetesFleet(

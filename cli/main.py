@@ -220,6 +220,20 @@ def _ask(file: Path, action: ControlAction) -> None:
     print(ask(load(file), action))  # noqa: T201
 
 
+@app.command()
+def deploy(
+    settings: SettingsFile,
+    overlay: Annotated[str, typer.Option(help="local, gke, or a folder with a kustomization of one's own.")] = "local",
+    image: Annotated[str | None, typer.Option(help="The image of all components, in place of the overlay's.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be applied, and apply nothing.")] = False,
+) -> None:
+    """Bring a group to the Kubernetes cluster that kubectl is set to: controllers, monitor, and all they need."""
+    from cli.deploy import apply, render
+
+    objects = render(settings, overlay, image)
+    print(objects if dry_run else apply(objects), end="")  # noqa: T201
+
+
 lake = typer.Typer(name="lake", help="Look after the tables that consumers write.", no_args_is_help=True)
 app.add_typer(lake)
 

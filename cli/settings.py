@@ -146,8 +146,12 @@ class Settings(BaseSettings):
         return env_settings, init_settings
 
 
-def load(file: Path) -> Settings:
+def load(file: Path, **instead: str) -> Settings:
     """The settings in a TOML file.
+
+    Args:
+        file: where they are.
+        instead: settings at the top that go before those of the file.
 
     Raises:
         UsageError: the file cannot be read, or a setting is missing, unknown or out of range; names all of them.
@@ -161,7 +165,7 @@ def load(file: Path) -> Settings:
     except RecursionError:
         raise UsageError(f"the settings file {file} is nested too deeply: no setting is") from None
     try:
-        return Settings(**values)
+        return Settings(**{**values, **instead})
     except ValidationError as error:
         faults = "\n".join(f"  {_describe(fault)}" for fault in error.errors(include_url=False))
         raise UsageError(f"the settings in {file} are wrong:\n{faults}") from error

@@ -85,6 +85,11 @@ class Batch:
         return taken
 
     @property
+    def record_bytes(self) -> float:
+        """The mean, in a batch with records."""
+        return self.bytes / self.records
+
+    @property
     def next_offsets(self) -> dict[TopicPartition, int]:
         """Where reading goes on after this batch: what is committed once it is written."""
         return {partition: span.last_offset + 1 for partition, span in self._spans.items()}

@@ -13,7 +13,7 @@ the topic before) tells only where to begin a partition of which the lake has no
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from consumer.spans import Span
+from consumer.spans import Span, look_backs
 from domain.messages import writer as writer
 
 _MARK = "kcga:"
@@ -59,16 +59,16 @@ def to_seal(own: str, told: Iterable[str], committed: Iterable[Committed | None]
     return tuple(sorted((claimants | set(told)) - {own}))
 
 
-def where_to_look(committed: Committed | None, end: int) -> Span | None:
-    """Among which offsets the lake's last row of a partition is; none for anywhere.
+def where_to_look(committed: Committed | None, end: int) -> tuple[Span, ...]:
+    """Among which offsets the lake's last row of a partition is: in the first of these spans that has any.
 
     Args:
         committed: by the group, read after all former writers were sealed.
         end: of the partition in Kafka, read after that too: nothing at or above it can have been written.
     """
     if committed is None or not committed.own:
-        return None
-    return Span(max(committed.offset - 1, 0), max(end, committed.offset))
+        return look_backs(end)
+    return (Span(max(committed.offset - 1, 0), max(end, committed.offset)),)
 
 
 def next_offset(last_in_lake: int | None, committed: Committed | None) -> int | None:

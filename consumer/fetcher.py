@@ -6,6 +6,7 @@ it cannot be for the moment (it does not exist, a broker is away, access is refu
 again from time to time, and is read on behind the last record that was handed out.
 """
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from domain.partitions import TopicPartition
 
 LINGER_S = 0.02
 """How long a request waits for more records once it has the first: keeps a slow partition from one request a record."""
+
+TELLING_BYTES = 1_000_000
+"""Of records: with fewer, what else the brokers send hides how well records are compressed."""
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +48,7 @@ class Fetcher:
     """
 
     def __init__(self, config: Mapping[str, object]) -> None:
-        self._consumer = Consumer({**config, "error_cb": self._take_client_error})
+        self._consumer = Consumer({**config, "error_cb": self._take_client_error, "stats_cb": self._take_statistics})
         self._wanted: set[TopicPartition] = set()
         self._next_offsets: dict[TopicPartition, int] = {}
         self._read: set[TopicPartition] = set()
@@ -53,6 +57,12 @@ class Fetcher:
         self._doubtful = False
         self._look_again_at = 0.0
         self._failures = 0
+        self._compression: float | None = None
+
+    @property
+    def compression(self) -> float | None:
+        """Bytes of records for each byte that the brokers sent, all in all; none while that is little."""
+        return self._compression
 
     @property
     def fault(self) -> str | None:
@@ -182,6 +192,13 @@ class Fetcher:
         log.warning("kafka client", error=error.str(), code=error.name())
         if error.code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
             self._doubtful = True
+
+    def _take_statistics(self, statistics: str) -> None:
+        """Counts of the client since its beginning."""
+        counted = json.loads(statistics)
+        sent, received = counted["rx_bytes"], counted["rxmsg_bytes"]
+        if received >= TELLING_BYTES and sent:
+            self._compression = received / sent
 
     def _assign(self, partitions: Sequence[TopicPartition]) -> None:
         """Reads the placed partitions on from where they are."""

@@ -11,6 +11,7 @@ REQUEST_LIMIT_S = 10.0
 """A request to the brokers that takes longer has failed."""
 
 _SMALLEST_QUEUE_BYTES = 1_048_576
+_STATISTICS_EVERY_MS = 10_000
 
 log = structlog.get_logger(__name__)
 
@@ -60,6 +61,7 @@ def fetching_config(common: Mapping[str, object], group: str, batch_bytes: int) 
             "queued.max.messages.kbytes": queue_bytes // 1024,
             "fetch.max.bytes": queue_bytes,
             "fetch.queue.backoff.ms": 10,
+            "statistics.interval.ms": _STATISTICS_EVERY_MS,
             **common,
         },
         group,

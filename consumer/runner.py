@@ -41,6 +41,7 @@ from consumer.kafka import FatalKafkaError, brief, common_config, fetching_confi
 from consumer.lake import Lake
 from consumer.lease import Lease
 from consumer.offsets import FencedError, GroupOffsets
+from consumer.rate import SaturatedRate
 from consumer.session import LakeError, SparkGoneError
 from consumer.settings import ConsumerSettings
 from consumer.takeover import take_over
@@ -121,10 +122,13 @@ class _TakeOver:
 
 @dataclass(slots=True)
 class _Gathering:
-    """The batch that grows, and since when, on the monotonic clock."""
+    """The batch that grows."""
 
     batch: Batch = field(default_factory=Batch)
     began: float = field(default_factory=time.monotonic)
+    """On the monotonic clock."""
+    starved: bool = False
+    """Whether a request for records came back empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,8 @@ class _Writing:
     batch: Batch
     reads: tuple[Read, ...]
     fetch_s: float
+    saturated: bool
+    """Whether the consumer had enough to do all the time."""
     began: float
     """On the monotonic clock."""
 
@@ -173,8 +179,14 @@ class ConsumerProcess:
                 f"consumer {consumer}: the Kafka client refuses its settings: {brief(error)}"
             ) from error
         self._lake = Lake(
-            settings.spark, settings.lake_root, f"{group}/{self._writer}", settings.tables, settings.spark_conf
+            settings.spark,
+            settings.lake_root,
+            f"{group}/{self._writer}",
+            settings.tables,
+            settings.columns,
+            settings.spark_conf,
         )
+        self._columns = settings.columns
         self._phase = FetchPhase(settings.batch_bytes, settings.wait_time_secs)
         self._seal: dict[TopicPartition, tuple[str, ...]] = {}
         """Whom the controller wants sealed before the partition is read."""
@@ -188,6 +200,11 @@ class ConsumerProcess:
         self._ready = False
         self._fault: str | None = None
         self._largest_bytes = 0
+        self._rate = SaturatedRate()
+        self._record_bytes = 0.0
+        self._written_at: float | None = None
+        """When the last write ended, on the monotonic clock; none where the time since then tells nothing of the rate:
+        there was none, a command was obeyed, or a write failed."""
         self._version = 0
         self._reports = 0
         self._reported_at = 0.0
@@ -291,21 +308,25 @@ class ConsumerProcess:
             self._require_lease()
             fetched = self._fetcher.fetch(ask.records, ask.wait_s)
             gathering.batch.add(fetched.records, fetched.first_at, fetched.last_at)
+            gathering.starved = gathering.starved or not fetched.records
             self._largest_bytes = max(self._largest_bytes, *(record.bytes for record in fetched.records), 0)
         elif self._writing is not None:
             wait_for(self._writing.write.under_way, timeout=LOOK_EVERY_S)
         else:
             self._gathering = _Gathering()
             if gathering.batch.records:
-                self._begin_write(gathering.batch, elapsed_s)
+                self._begin_write(gathering, elapsed_s)
 
-    def _begin_write(self, batch: Batch, fetch_s: float) -> None:
+    def _begin_write(self, gathering: _Gathering, fetch_s: float) -> None:
         self._require_lease()
+        batch = gathering.batch
+        saturated = batch.bytes >= self._settings.batch_bytes and not gathering.starved
         self._version += 1
         self._largest_bytes = batch.largest_bytes
         reads = batch.reads(self._holding.stints)
-        write = BatchWrite(self._lake, self._version, batch, datetime.now(UTC).date(), self._settings.write_limit_s)
-        self._writing = _Writing(write, batch, reads, fetch_s, time.monotonic())
+        today, limit_s = datetime.now(UTC).date(), self._settings.write_limit_s
+        write = BatchWrite(self._lake, self._version, batch, today, limit_s, self._columns)
+        self._writing = _Writing(write, batch, reads, fetch_s, saturated, time.monotonic())
         write.begin()
 
     def _finish_write(self) -> None:
@@ -333,9 +354,12 @@ class ConsumerProcess:
             self._open_session()
             self._require_lease()
             writing.write.begin()
+        if failures:
+            self._written_at = None
         write_s = time.monotonic() - writing.began
         self._claim(writing.batch.next_offsets)
         self._writing = None
+        self._measure(writing)
         self._set_fault(None)
         self._report(
             Cycle(
@@ -347,6 +371,14 @@ class ConsumerProcess:
             )
         )
 
+    def _measure(self, written: _Writing) -> None:
+        """Takes note of how long the batch took, and of what its records are like."""
+        now = time.monotonic()
+        if written.saturated and self._written_at is not None:
+            self._rate = self._rate.after(written.batch.bytes, now - self._written_at)
+        self._written_at = now
+        self._record_bytes = written.batch.record_bytes
+
     def _obey(self) -> bool:
         """Takes all commands that wait, follows those that count, and persists that. Whether any counted.
 
@@ -355,6 +387,7 @@ class ConsumerProcess:
         holding, change = self._holding.apply(self._commands.take())
         if holding.applied == self._holding.applied:
             return False
+        self._written_at = None
         self._fetcher.stop(change.stop)
         self._gathering.batch.drop(change.stop)
         self._release(change.stop)
@@ -524,6 +557,7 @@ class ConsumerProcess:
             partitions=tuple(map(PartitionRef.of, held)),
             taking_over=tuple(PartitionRef.of(each) for each in held if each not in self._fetcher.placed),
             cycle=cycle,
+            throughput=self._rate.throughput(self._record_bytes, self._fetcher.compression),
         )
         self._reporter.send(report)
         self._observe(report)

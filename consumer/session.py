@@ -21,8 +21,10 @@ _OF_EACH_SESSION: Mapping[str, str] = MappingProxyType(
         # Over this size a batch would stay with the server for as long as the session lives.
         "spark.sql.session.localRelationCacheThreshold": "104857600",
         "spark.sql.session.timeZone": "UTC",
-        # A table's log is small: the default of 50 tasks to read it costs more than they save.
-        "spark.databricks.delta.snapshotPartitions": "2",
+        # A batch is sent once: a plan that was seen before would only be in the way, and in memory, with its rows.
+        "spark.connect.session.planCache.enabled": "false",
+        # A table's log is small: each of the 50 tasks to read it that are the default costs more than it saves.
+        "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.shuffle.partitions": "4",
     }
 )
@@ -129,6 +131,7 @@ def _of_this_process(master: str, conf: Mapping[str, str]) -> SparkSession:
     except Exception as error:  # whatever the launch of a JVM, py4j and Spark raise
         raise LakeError(f"no session of its own on {master}: {brief(error)}") from error
     try:
+        session.sparkContext.setLogLevel("ERROR")  # it warns at each append that a batch is large
         session.sql("SELECT 1").collect()
     except Exception as error:
         raise SparkGoneError(f"the session on {master} has ended: {brief(error)}") from error

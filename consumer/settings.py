@@ -7,11 +7,24 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from consumer.location import ROOTED, location
+from consumer.parsing import TYPES, Column
+from consumer.table import SCHEMA
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 LEAST_HEARTBEATS = 2
 """That a lease lasts for."""
+
+
+class ColumnSettings(BaseModel):
+    """A column of a topic's table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: str
+    """One of `consumer.parsing.TYPES`."""
+    field: Annotated[str, Field(min_length=1)] | None = None
+    """Of the JSON object, with dots for objects within it; the column's name unless set."""
 
 
 class ConsumerSettings(BaseModel):
@@ -35,6 +48,9 @@ class ConsumerSettings(BaseModel):
     tables: Mapping[str, Annotated[str, Field(pattern=r"^[^`]*[^`/]/*$")]] = {}
     """Where the tables of some topics are, by topic: under `lake_root`, or an absolute path, or a URL. All others have
     their topic's name. No two topics may share a table: a position is found in it by the partition's number alone."""
+    schemas: Mapping[str, Mapping[str, ColumnSettings | str]] = {}
+    """Columns that the values of some topics, JSON objects, are parsed into beside being kept: by topic and column, the
+    type, or `{ type = ..., field = "inside.nested" }` where the field is not named as the column."""
     batch_bytes: Annotated[int, Field(ge=1_000, le=64_000_000)] = 5_000_000
     """BATCH_BYTES of the paper: a fetch ends with so many bytes of keys and values. A consumer's memory grows with it,
     and what Spark takes in one request bounds it."""
@@ -77,6 +93,27 @@ class ConsumerSettings(BaseModel):
             raise ValueError(f"{root!r} is relative: it must be an absolute path, or a URL such as gs://bucket/lake")
         return root.rstrip("/") or "/"
 
+    @field_validator("schemas")
+    @classmethod
+    def _has_columns(
+        cls, schemas: Mapping[str, Mapping[str, ColumnSettings | str]]
+    ) -> Mapping[str, Mapping[str, ColumnSettings | str]]:
+        for topic, columns in schemas.items():
+            taken = {name.lower() for name in SCHEMA.names}
+            for name, column in columns.items():
+                if name.lower() in taken:
+                    raise ValueError(
+                        f"the table of {topic} has a column {name!r} already: call it otherwise, and name the field: "
+                        f'{{ type = "...", field = "{name}" }}'
+                    )
+                if not re.fullmatch(r"[^ ,;{}()\n\t=]+", name):
+                    raise ValueError(f"{name!r} of {topic} cannot be the name of a column")
+                kind = column if isinstance(column, str) else column.type
+                if kind not in TYPES:
+                    raise ValueError(f"{topic}.{name} cannot be a {kind!r}: it must be one of {', '.join(TYPES)}")
+                taken.add(name.lower())
+        return schemas
+
     @model_validator(mode="after")
     def _has_one_spark(self) -> Self:
         if (self.spark_remote is None) == (self.spark_master is None):
@@ -101,6 +138,11 @@ class ConsumerSettings(BaseModel):
         return self
 
     @property
+    def columns(self) -> dict[str, tuple[Column, ...]]:
+        """The columns of the topics that have a schema."""
+        return {topic: tuple(map(_column, columns, columns.values())) for topic, columns in self.schemas.items()}
+
+    @property
     def spark(self) -> str:
         """Where Spark is: `sc://host:port`, or a master."""
         return self.spark_remote or self.spark_master or ""
@@ -108,3 +150,9 @@ class ConsumerSettings(BaseModel):
     def table(self, topic: str) -> str:
         """The location of the topic's table."""
         return location(self.lake_root, topic, self.tables)
+
+
+def _column(name: str, given: ColumnSettings | str) -> Column:
+    if isinstance(given, str):
+        return Column(name, given, (name,))
+    return Column(name, given.type, tuple((given.field or name).split(".")))

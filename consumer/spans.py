@@ -11,6 +11,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 MOST_TERMS = 32
+FIRST_LOOK_BACK = 100_000
+"""Offsets: a partition whose last row is no further back is found by the first look."""
+FURTHER = 32
+"""Times further back than the look before."""
 
 
 class Span(NamedTuple):
@@ -18,6 +22,19 @@ class Span(NamedTuple):
 
     low: int
     high: int
+
+
+def look_backs(end: int) -> tuple[Span, ...]:
+    """Where to look, one after another, for the last row at or below `end` of which nothing is known.
+
+    It is mostly near the end, and few files are there; the last look is at everything.
+    """
+    spans = []
+    width = FIRST_LOOK_BACK
+    while width < end:
+        spans.append(Span(end - width, end))
+        width *= FURTHER
+    return (*spans, Span(0, end))
 
 
 class Term(NamedTuple):

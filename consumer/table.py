@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from consumer.batch import Record
 from consumer.location import quoted
+from consumer.parsing import Column, parsed_columns
 
 SCHEMA = pa.schema(
     [
@@ -21,7 +22,8 @@ SCHEMA = pa.schema(
         ("error", pa.string()),
     ]
 )
-"""The columns of every table. `error` says why a record could not be parsed; null where nothing was amiss."""
+"""The columns of every table; those of a topic's schema follow. `error` says why a record could not be parsed, or what
+of it could not be kept; null where nothing was amiss."""
 
 COLUMNS = (
     "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY, "
@@ -29,33 +31,50 @@ COLUMNS = (
 )
 """The same in SQL."""
 
+LATEST_MS = 253_402_300_799_999
+"""The end of the year 9999: timestamps beyond it are no dates to most who read them."""
 
-def creation(table: str) -> str:
+
+def creation(table: str, columns: Sequence[Column] = ()) -> str:
     """The SQL statement that creates the table at this location where there is none.
 
     Statistics are kept of the columns that are asked for ranges, not of keys and values.
     """
+    of_schema = "".join(f", `{quoted(column.name)}` {column.kind.sql}" for column in columns)
     return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{quoted(table)}` ({COLUMNS}) USING DELTA PARTITIONED BY (ingest_date) "
-        "TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'partition,offset,timestamp')"
+        f"CREATE TABLE IF NOT EXISTS delta.`{quoted(table)}` ({COLUMNS}{of_schema}) USING DELTA "
+        "PARTITIONED BY (ingest_date) TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'partition,offset,timestamp')"
     )
 
 
-def rows(records: Sequence[Record], ingest_date: date) -> pa.Table:
-    """Records of one topic as rows of its table."""
+def rows(records: Sequence[Record], ingest_date: date, columns: Sequence[Column] = ()) -> pa.Table:
+    """Records of one topic as rows of its table, with the columns of the topic's schema."""
     count = len(records)
-    columns = [
+    arrays, errors = parsed_columns(columns, [record.value for record in records]) if columns else ([], [None] * count)
+    moments = [_moment(record) for record in records]
+    for place, (record, moment) in enumerate(zip(records, moments, strict=True)):
+        if moment != record.timestamp_ms:
+            amiss = f"its timestamp is none: {record.timestamp_ms} ms"
+            errors[place] = "; ".join(filter(None, (errors[place], amiss)))
+    kept = [
         pa.array([record.partition.topic for record in records], pa.string()),
         pa.array([record.partition.partition for record in records], pa.int32()),
         pa.array([record.offset for record in records], pa.int64()),
-        pa.array([record.timestamp_ms for record in records], pa.timestamp("ms", tz="UTC")).cast(SCHEMA.types[3]),
+        pa.array(moments, pa.timestamp("ms", tz="UTC")).cast(SCHEMA.types[3]),
         pa.array([record.key for record in records], pa.binary()),
         pa.array([record.value for record in records], pa.binary()),
         pa.array([_headers(record) for record in records], SCHEMA.types[6]),
         pa.repeat(pa.scalar(ingest_date, pa.date32()), count),
-        pa.nulls(count, pa.string()),
+        pa.array(errors, pa.string()),
     ]
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+    fields = [*SCHEMA, *(pa.field(column.name, column.kind.arrow) for column in columns)]
+    return pa.Table.from_arrays([*kept, *arrays], schema=pa.schema(fields))
+
+
+def _moment(record: Record) -> int | None:
+    """The record's timestamp, unless it is none: producers may set any number."""
+    timestamp_ms = record.timestamp_ms
+    return None if timestamp_ms is None or not 0 <= timestamp_ms <= LATEST_MS else timestamp_ms
 
 
 def _headers(record: Record) -> list[dict[str, str | bytes | None]] | None:

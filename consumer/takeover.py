@@ -78,7 +78,14 @@ def _seal(lake: Lake, topic: str, writers: Iterable[str], group: str) -> None:
         lake.seal(topic, f"{group}/{writer}")
 
 
-def _last_offsets(lake: Lake, topic: str, places: Mapping[TopicPartition, Span | None]) -> dict[TopicPartition, int]:
-    spans = {partition.partition: span for partition, span in places.items() if partition.topic == topic}
-    found = lake.last_offsets(topic, spans) if spans else {}
+def _last_offsets(
+    lake: Lake, topic: str, places: Mapping[TopicPartition, tuple[Span, ...]]
+) -> dict[TopicPartition, int]:
+    """The last row of each partition of the topic that has one: looks further where the look before found nothing."""
+    left = {partition.partition: iter(spans) for partition, spans in places.items() if partition.topic == topic}
+    found: dict[int, int] = {}
+    while left:
+        looks = {number: next(spans, None) for number, spans in left.items()}
+        found |= lake.last_offsets(topic, {number: span for number, span in looks.items() if span is not None})
+        left = {number: left[number] for number, span in looks.items() if span is not None and number not in found}
     return {TopicPartition(topic, number): offset for number, offset in found.items()}

@@ -4,7 +4,7 @@ A batch has one version, under which it is written again as often as need be: th
 """
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import date
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from consumer.batch import Batch
 from consumer.lake import Lake
+from consumer.parsing import NO_SCHEMAS, Column
 from consumer.session import LakeError, SparkGoneError
 from consumer.table import rows
 from consumer.threads import in_thread
@@ -25,14 +26,25 @@ class BatchWrite:
         version: higher than those of all batches that this writer wrote before.
         batch: with records; what it holds of them is let go.
         ingest_date: of all its rows.
+        columns: of the topics that have a schema.
         limit_s: what takes longer has failed.
     """
 
-    def __init__(self, lake: Lake, version: int, batch: Batch, ingest_date: date, limit_s: float) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        version: int,
+        batch: Batch,
+        ingest_date: date,
+        limit_s: float,
+        columns: Mapping[str, Sequence[Column]] = NO_SCHEMAS,
+    ) -> None:
         self._lake = lake
         self._version = version
         self._limit_s = limit_s
-        self._left = {topic: rows(records, ingest_date) for topic, records in batch.take().items()}
+        self._left = {
+            topic: rows(records, ingest_date, columns.get(topic, ())) for topic, records in batch.take().items()
+        }
         self._writes: dict[str, Future[None]] = {}
         self._give_up_at = 0.0
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from controller.history import Beginning
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerReport, ControlAction
+from domain.messages import ConsumerReport, ControlAction, Decision
 from domain.speeds import WriteSpeeds
 from solver.solution import Solution
 
@@ -16,6 +16,8 @@ class Started:
     at: float
     consumers: frozenset[ConsumerId]
     beginning: Beginning
+    decided: tuple[Decision, ...] = ()
+    """What the controllers before it decided within `migration_window_s`, in this order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 
 from controller.former_writers import FormerWriters
 from domain.assignment import Assignment, ConsumerId
-from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Order, PartitionRef, writer
+from domain.messages import (
+    Action,
+    ConsumerCommand,
+    ConsumerReport,
+    ConsumerState,
+    Order,
+    PartitionRef,
+    Throughput,
+    writer,
+)
 from domain.partitions import TopicPartition
 
 
@@ -41,6 +50,8 @@ class Member:
     reason: str | None = None
     held: frozenset[TopicPartition] = frozenset()
     """What it reads by its newest report."""
+    throughput: Throughput | None = None
+    """What its process told of its rate."""
     pending: dict[TopicPartition, Pending] = field(default_factory=dict)
     """The newest command sent for a partition, until it is acknowledged."""
     named: dict[TopicPartition, frozenset[str]] = field(default_factory=dict)
@@ -71,7 +82,7 @@ class Group(Mapping[ConsumerId, Member]):
         self.former = FormerWriters()
         self._members: dict[ConsumerId, Member] = {}
         self._ended: set[str] = set()
-        """Incarnations that are not counted on any more: what still comes from them is late."""
+        """Writers that are not counted on any more: what still comes from them is late."""
 
     def __getitem__(self, consumer: ConsumerId) -> Member:
         return self._members[consumer]
@@ -114,6 +125,7 @@ class Group(Mapping[ConsumerId, Member]):
         member.report_sequence = report.sequence
         member.heard_at = at
         member.state, member.reason = report.state, report.reason
+        member.throughput = report.throughput
         member.held = frozenset(partition.key for partition in report.partitions)
         member.pending = {
             partition: pending for partition, pending in member.pending.items() if pending.order > report.applied
@@ -129,7 +141,7 @@ class Group(Mapping[ConsumerId, Member]):
         """Whether the report is of the member's process, which it may be from now on."""
         if member.incarnation == report.incarnation:
             return True
-        if report.incarnation in self._ended:
+        if report.writer in self._ended:
             return False
         if self.former.knows(report.writer):
             # It was heard of before this controller began: it is the member's, unless that has shown itself already.
@@ -146,15 +158,15 @@ class Group(Mapping[ConsumerId, Member]):
         """A process that is not counted on. One that was not heard of before may have been given anything."""
         if report.state is ConsumerState.LEAVING:
             self.former.settle(report.writer)
-        elif report.incarnation not in self._ended and not self.former.knows(report.writer):
+        elif report.writer not in self._ended and not self.former.knows(report.writer):
             self.former.add(report.writer, None)
 
     def _count_off(self, member: Member) -> None:
         """The member's process is not counted on any more."""
         if member.incarnation is not None:
-            self._ended.add(member.incarnation)
-            may_have_read = None if member.barrier is not None else member.known_to_read
-            self.former.add(writer(member.consumer, member.incarnation), may_have_read)
+            name = writer(member.consumer, member.incarnation)
+            self._ended.add(name)
+            self.former.add(name, None if member.barrier is not None else member.known_to_read)
 
     def _note_what_is_sealed(self, member: Member, taking_over: frozenset[TopicPartition]) -> None:
         """Who reads a partition has sealed whom the start named."""

@@ -30,6 +30,8 @@ from domain.messages import (
 
 log = structlog.get_logger()
 
+PATIENCE = {"socket.timeout.ms": 10_000, "topic.metadata.refresh.interval.ms": 10_000}
+"""For a broker that hangs: with the clients' defaults it would hold everything up for a minute."""
 BEGIN_TIMEOUT_S = 60.0
 SEND_TIMEOUT_S = 5.0
 """What brokers do not take in so long is tried again later: meanwhile the controller hears what there is to hear."""
@@ -75,9 +77,10 @@ class KafkaLink:
         self._names = names or TopicNames()
         self._incarnation = uuid.uuid4().hex
         self._epoch = 0
+        self._received_from: list[Position] = []
         self._unfinished: Callable[[float], None] | None = None
         """The end of a transaction that was begun."""
-        common = {**(client_config or {}), "bootstrap.servers": bootstrap_servers}
+        common = {**PATIENCE, **(client_config or {}), "bootstrap.servers": bootstrap_servers}
         self._producer = Producer(
             {**LARGE_RECORDS, **common, "transactional.id": f"{group}.controller", "linger.ms": 0}
         )
@@ -106,7 +109,8 @@ class KafkaLink:
         # Reports from before may be of processes that are gone; the newest speeds hold as long as they are fresh. What
         # has come since the history was read counts: an operator's request may be among it.
         reports = Position(self._names.metadata, topics.CONTROLLER_PARTITION, end)
-        self._consumer.assign([reports, self._near_end(self._names.write_speed, records=1)])
+        self._received_from = [reports, self._near_end(self._names.write_speed, records=1)]
+        self._consumer.assign(self._received_from)
         return begun
 
     def claim(self, claim: Claim) -> None:
@@ -126,6 +130,26 @@ class KafkaLink:
             settled=claim.settled,
         )
         self._send([(self._names.metadata, topics.CONTROLLER_PARTITION, message)])
+
+    def decided_since(self, moment: float) -> list[Decision]:
+        """The decisions of all controllers since then (s since the epoch), in their order.
+
+        To be asked between `begin` and the first `receive`.
+
+        Raises:
+            KafkaException: the cluster does not answer in time.
+        """
+        asked = Position(self._names.decisions, 0, int(moment * 1000))
+        (start,) = self._consumer.offsets_for_times([asked], BEGIN_TIMEOUT_S)
+        records, _ = self._records(start) if start.offset >= 0 else ([], 0)  # below 0: none is so young
+        self._consumer.assign(self._received_from)
+        decisions = []
+        for record in records:
+            try:
+                decisions.append(Decision.decode(record.value()))
+            except MessageError as error:
+                log.warning("a decision was dropped", offset=record.offset(), reason=str(error))
+        return decisions
 
     def receive(self, timeout_s: float) -> list[Received]:
         """What has come since, waiting for the first of it at most so long: of claims, this controller's own.
@@ -203,20 +227,25 @@ class KafkaLink:
 
     def _history(self) -> tuple[list[MessageToController], int]:
         """All messages that partition 0 of the metadata topic holds now, in their order, and the offset of its end."""
-        partition = Position(self._names.metadata, topics.CONTROLLER_PARTITION, OFFSET_BEGINNING)
-        low, high = self._consumer.get_watermark_offsets(partition, BEGIN_TIMEOUT_S)
-        self._consumer.assign([partition])
-        messages: list[MessageToController] = []
+        beginning = Position(self._names.metadata, topics.CONTROLLER_PARTITION, OFFSET_BEGINNING)
+        records, end = self._records(beginning)
+        return [message for record in records if (message := _decoded(record)) is not None], end
+
+    def _records(self, start: Position) -> tuple[list[Message], int]:
+        """All that a partition holds now from there on, in its order, and the offset of its end."""
+        low, end = self._consumer.get_watermark_offsets(start, BEGIN_TIMEOUT_S)
+        self._consumer.assign([start])
+        records: list[Message] = []
+        low = max(low, start.offset)
         deadline = time.monotonic() + BEGIN_TIMEOUT_S
-        while low < high and time.monotonic() < deadline:
-            records = self._consumer.consume(500, 0.2)
-            messages += [message for record in records if (message := _decoded(record)) is not None]
-            (position,) = self._consumer.position([partition])
+        while low < end and time.monotonic() < deadline:
+            records += self._consumer.consume(500, 0.2)
+            (position,) = self._consumer.position([start])
             # Markers of transactions take offsets and are no records: the position passes them too.
             low = max(low, position.offset)
-        if low < high:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{partition.topic} could not be read"))
-        return messages, high
+        if low < end:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{start.topic} could not be read"))
+        return [record for record in records if record.error() is None], end
 
     def _near_end(self, topic: str, records: int) -> Position:
         """The position so many records before the end of the topic's partition 0."""
@@ -227,6 +256,6 @@ class KafkaLink:
 def _decoded(record: Message) -> MessageToController | None:
     """What is in a record, where it is anything."""
     try:
-        return decode_to_controller(record.value()) if record.error() is None else None
+        return decode_to_controller(record.value())
     except MessageError:
         return None

@@ -114,8 +114,10 @@ class Controller:
         self._now = max(self._now, event.at)
         answers: list[Command] = []
         match event:
-            case Started(consumers=consumers, beginning=beginning):
+            case Started(consumers=consumers, beginning=beginning, decided=decided):
                 self._restraints.paused = beginning.paused
+                for decision in decided:
+                    self._restraints.was_decided(decision)
                 self.group.former.inherit(beginning.unsealed, beginning.settled)
                 self._claimed_at = self._now
                 self._began_at = self._heard_until = self._listens_since = self._now
@@ -267,6 +269,7 @@ class Controller:
         too_early = self._now < max(self._failed_at + self._backoff_s, self._considered_at + settings.least_interval_s)
         if too_early and not self._replan_asked:
             return []
+        settings = self._learn_capacity()
         why = triggers(self.group, self._desired, self.sizes, settings.consumer_capacity, self._vanished)
         if self._replan_asked:
             return self._reassign((REPLAN, *why))
@@ -275,6 +278,13 @@ class Controller:
         elif frozenset[Cause]().union(*(trigger.causes for trigger in why)) <= self._in_vain:
             return []
         return self._reassign(why) if why else []
+
+    def _learn_capacity(self) -> ControllerSettings:
+        """Decides from now on by what the consumers tell of themselves, if it is to."""
+        told = [member.throughput for member in self.group.values() if member.throughput is not None]
+        self._settings = self._restraints.settings = self._settings.having_learned(told)
+        self._sizes.capacity = self._settings.consumer_capacity
+        return self._settings
 
     @property
     def _backoff_s(self) -> float:

@@ -11,7 +11,7 @@ from controller.highest_sizes import HighestSizes
 from controller.migration_budget import MigrationBudget
 from controller.quiet_periods import quiet_until
 from controller.settings import ControllerSettings
-from domain.messages import HeldBack, Restraint
+from domain.messages import Decision, HeldBack, Restraint
 from domain.partitions import TopicPartition
 
 
@@ -35,6 +35,11 @@ class Restraints:
         self._budget.spend(at, rscore)
         if fewer_consumers:
             self._shrunk_at = at
+
+    def was_decided(self, decision: Decision) -> None:
+        """A controller before this one decided it, and what it carried out has been paid for."""
+        if decision.carried_out:
+            self._budget.spend(decision.decided_at, decision.plan.rscore)
 
     def on_voluntary(self, at: float, rscore: float, missing: Set[TopicPartition]) -> tuple[HeldBack, ...]:
         """Everything that holds back a plan with fewer consumers where nothing forces one.

@@ -1,5 +1,6 @@
 """The controller at work: receive, handle, perform."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -50,6 +51,8 @@ class Link(Protocol):
 
     def begin(self) -> Beginning: ...
 
+    def decided_since(self, moment: float) -> list[Decision]: ...
+
     def receive(self, timeout_s: float) -> list[Received]: ...
 
     def send(self, messages: list[ConsumerCommand | Decision]) -> None: ...
@@ -62,6 +65,9 @@ class Audience:
 
     Calls come from the thread that controls, and have to return at once.
     """
+
+    def stands_by(self) -> None:
+        """Another controller acts, and this one waits; several times while it does."""
 
     def leads(self, epoch: int) -> None:
         """The controller begins to act."""
@@ -139,7 +145,7 @@ class _Runner:
         state = machine.state
         with ThreadPoolExecutor(1, thread_name_prefix="solver") as pool:
             self._known = self._fleet.consumers()
-            events: list[Event] = [Started(self._clock(), self._known, beginning)]
+            events: list[Event] = [Started(self._clock(), self._known, beginning, self._decided_lately())]
             while not stop.is_set():
                 for event in events:
                     self._perform(machine.handle(event), pool)
@@ -149,6 +155,12 @@ class _Runner:
                     state = machine.state
                     log.info("state", state=state.value, consumers=len(machine.group))
                 events = self._receive()
+
+    def _decided_lately(self) -> tuple[Decision, ...]:
+        """What counts for the migration budget, where there is one."""
+        if math.isinf(self._settings.budget):
+            return ()
+        return tuple(self._link.decided_since(self._clock() - self._settings.migration_window_s))
 
     def _receive(self) -> list[Event]:
         """What has happened since; a tick at least."""

@@ -1,15 +1,17 @@
 """What an operator can set of the controller."""
 
 import math
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from controller.learned_capacity import CapacityLimits, learned_capacity
 from controller.migration_price import migration_weight
 from controller.pinning import parse_partition
 from controller.quiet_periods import QuietPeriod
 from domain.assignment import ConsumerId
+from domain.messages import Throughput
 from domain.partitions import TopicPartition
 from domain.speeds import HIGHEST_SPEED
 from solver import ENGINES
@@ -22,6 +24,7 @@ AUTHORS_HEADROOM = 0.75
 SPARE_NUMBERS = 8
 """So many consumers may hang, and keep their numbers, until there are none left for others."""
 DEFAULT_WEIGHT = 0.5
+AUTO = "auto"
 DEFAULT_HANDOVER_S = 5.0
 """What a change of a consumer's partitions took the paper's authors."""
 
@@ -32,7 +35,15 @@ class ControllerSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     consumer_capacity: BytesPerS = 2_300_000
-    """What one consumer reads at most; above it the controller reacts at once. The default is the paper's consumer."""
+    """What one consumer reads at most; above it the controller reacts at once. The default is the paper's consumer.
+    `auto`: what consumers tell of themselves (`controller.learned_capacity`), and the next until they do."""
+    capacity_floor: BytesPerS = 2_300_000
+    """With `auto`: no less is taken than this, and no more than the next."""
+    capacity_ceiling: BytesPerS = 100_000_000
+    capacity_confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+    """With `auto`: how sure it must be that the mean rate of a consumer is no lower."""
+    learns_capacity: bool = False
+    """Whether the capacity is `auto`; set by that."""
     packing_capacity: BytesPerS | None = None
     """What a plan gives a consumer at most, so that it has room to grow; 0.75 of `consumer_capacity` unless set."""
     migration_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -81,6 +92,14 @@ class ControllerSettings(BaseModel):
     speeds_timeout_s: Seconds = 30.0
     """Write speeds older than this are not decided on."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _begins_at_the_floor(cls, given: object) -> object:
+        if not isinstance(given, dict) or given.get("consumer_capacity") != AUTO:
+            return given
+        floor = given.get("capacity_floor", cls.model_fields["capacity_floor"].default)
+        return {**given, "consumer_capacity": floor, "learns_capacity": True}
+
     # Rules between fields are checked with the later one, and only where the earlier ones are right themselves: so all
     # faults of a file are named at once.
 
@@ -93,6 +112,16 @@ class ControllerSettings(BaseModel):
                 f"packing_capacity ({packing:g}) is above consumer_capacity ({capacity:g}): it must be at most that"
             )
         return packing
+
+    @field_validator("capacity_ceiling")
+    @classmethod
+    def _floor_within_ceiling(cls, ceiling: float, info: ValidationInfo) -> float:
+        floor = info.data.get("capacity_floor")
+        if floor is not None and floor > ceiling:
+            raise ValueError(
+                f"capacity_ceiling ({ceiling:g}) is below capacity_floor ({floor:g}): it must be at least that"
+            )
+        return ceiling
 
     @field_validator("handover_s")
     @classmethod
@@ -150,6 +179,17 @@ class ControllerSettings(BaseModel):
         if faults:
             raise ValueError("; ".join(faults))
         return pinned
+
+    @property
+    def capacity_limits(self) -> CapacityLimits:
+        return CapacityLimits(self.capacity_floor, self.capacity_ceiling, self.capacity_confidence)
+
+    def having_learned(self, told: Iterable[Throughput]) -> Self:
+        """The settings with the capacity by what consumers told, if it is to be learned and any has."""
+        learned = learned_capacity(told, self.capacity_limits)
+        if not self.learns_capacity or not learned.consumers:
+            return self
+        return self.model_copy(update={"consumer_capacity": learned.bytes_per_s})
 
     @property
     def packing(self) -> float:

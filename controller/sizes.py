@@ -51,7 +51,7 @@ class Sizes:
 
     def __init__(self, recovery_time_s: float, capacity: float) -> None:
         self._recovery_time_s = recovery_time_s
-        self._capacity = capacity
+        self.capacity = capacity
         self._write_speeds: dict[TopicPartition, float] = {}
         self._lags = StandingLag()
         self._fresh: frozenset[TopicPartition] = frozenset()
@@ -76,7 +76,7 @@ class Sizes:
             self._fresh &= speeds.lags.keys()
         self._present = {
             # A lag that was never known is none that could be planned for; while it is not fresh, nothing shrinks.
-            partition: size(speed, self._lags.of(partition) or 0.0, self._recovery_time_s, self._capacity)
+            partition: size(speed, self._lags.of(partition) or 0.0, self._recovery_time_s, self.capacity)
             for partition, speed in self._write_speeds.items()
         }
 

@@ -38,5 +38,7 @@ class StandingLag:
 
     def of(self, partition: TopicPartition) -> float | None:
         """In bytes; None where no lag of the partition was ever known."""
-        known = [least[partition] for least in (self._before, self._least) if partition in least]
-        return min(known, default=None)
+        before, least = self._before.get(partition), self._least.get(partition)
+        if before is None or least is None:
+            return least if before is None else before
+        return min(before, least)

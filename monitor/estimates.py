@@ -8,20 +8,24 @@ from domain.speeds import Lag
 from monitor.growth import LogMeasurement
 from monitor.window import SpeedWindow, WriteSpeed
 
+LEAST_SHARE = 1 / 6
+"""Of the window that has to be measured before there is a speed. Producers write in batches: a second alone may hold
+none of them, or twice as many. A monitor that was just started would report steady partitions to be idle, or twice as
+fast; unknown ones keep the speed that they had."""
+
 
 class SpeedEstimates:
     """The windows of the partitions of interest."""
 
-    def __init__(self, window_s: float, hold_s: float, interval_s: float) -> None:
+    def __init__(self, window_s: float, hold_s: float) -> None:
         """
         Args:
             window_s: length of the windows.
             hold_s: how long a partition that is not measured keeps its last good speed, and what was committed counts.
-            interval_s: from one measurement to the next, as planned.
         """
         self._window_s = window_s
         self._hold_s = hold_s
-        self._least_span_s = interval_s / 2
+        self._least_span_s = LEAST_SHARE * window_s
         self._windows: dict[TopicPartition, SpeedWindow] = {}
         self._committed: Mapping[TopicPartition, int | None] = {}
         self._committed_at = -math.inf

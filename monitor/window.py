@@ -1,6 +1,6 @@
 """Decides the write speed of one partition, and the group's lag: the queue of its measurements (section Monitor).
 
-Invariant: a speed comes from two measurements of one log, at most one window and at least half an interval apart.
+Invariant: a speed comes from two measurements of one log, at most one window and at least a given time apart.
 It is never negative, and it is None (unknown) where it cannot be known.
 
 The queue holds, for each measurement, the bytes appended since the oldest: a sum that only grows, whatever happens to
@@ -44,8 +44,7 @@ class SpeedWindow:
         Args:
             window_s: measurements older than this, against the newest, are forgotten.
             hold_s: for how long the last good speed stands in where there is no fresh measurement.
-            least_span_s: two measurements closer together give no speed: an answer that comes late, and the next that
-                comes in time, may be a moment apart, and a moment's burst is no speed.
+            least_span_s: measurements of a shorter time give no speed: a moment's burst is none.
         """
         self._window_s = window_s
         self._hold_s = hold_s

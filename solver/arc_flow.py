@@ -32,6 +32,10 @@ _RELAXING = 0.7
 """Of the time that is left, for the first relaxation."""
 
 
+_CLOSE = 1e-3
+"""How far relaxations are from their optimum, as a share of it, where a plan is wanted soon and no proof."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class _Node:
     bound: float
@@ -70,6 +74,7 @@ def search(
     master = Master(instance, kept, Grid.of(instance.sizes, units))
     if not deadline.passed:
         master.add_best_sets(instance.sizes)
+    close = _CLOSE if dive else 0.0
     nodes = [_Node(-math.inf, 0, root)]
     age = visited = 0
     # Parts that had to be left though they may hold something better: nothing is left there to branch on.
@@ -82,7 +87,8 @@ def search(
         master.restrict(node.restriction)
         ceiling = min(record.cutoff, len(instance.sizes) * (1 + problem.migration_weight))
         # A relaxation that does not come to an end in time is still good for a plan: the first one leaves time for it.
-        relaxed = master.solve(deadline if visited else deadline.within(_RELAXING * deadline.remaining), ceiling)
+        budget = deadline if visited else deadline.within(_RELAXING * deadline.remaining)
+        relaxed = master.solve(budget, ceiling, close)
         if relaxed is None:
             return
         bound = max(node.bound, relaxed.bound)
@@ -90,7 +96,7 @@ def search(
         if not finished and len(nodes) == 1:
             record.raise_bound(min(bound, left))
         if dive and bound < record.cutoff and not relaxed.is_integral:
-            dived = master.dive(relaxed, deadline.within(_RELAXING * deadline.remaining), ceiling)
+            dived = master.dive(relaxed, deadline.within(_RELAXING * deadline.remaining), ceiling, close)
             if dived is not None:
                 _complete(master, dived, 0.0, record, deadline)
         if not finished:

@@ -19,10 +19,8 @@ _PART_TOLERANCE = 3e-4
 """Parts are not proven any further: what is left there is less than what dividing the problem costs."""
 _PART_NODES = 12
 _SMALL_PART, _LARGE_PART = 250, 1000
-"""Partitions: small parts have a plan early, large ones lose less by the division."""
-_PART_S = 0.9
-"""Seconds that a large part takes on a quiet machine, about."""
-_FIRST_PASS = 0.7
+"""Partitions: small parts have a plan early, large ones lose less by the division, and come second."""
+_FIRST_PASS = 0.5
 """Of the time that is left."""
 _PASSES = 100
 NEIGHBOURHOODS = "neighbourhoods"
@@ -59,7 +57,7 @@ def run(problem: Problem, record: Record, deadline: Deadline) -> None:
         return
     prover = threading.Thread(target=_prove, args=(instance, listing, record, deadline), name="kcga-bound")
     prover.start()
-    improve = improve_by_parts if _mostly_listed(instance, listing) else improve_by_neighbourhoods
+    improve = improve_by_parts if _is_nearly_all(listing, instance) else improve_by_neighbourhoods
     improve(problem, record, deadline)
     prover.join(deadline.remaining)
 
@@ -73,11 +71,12 @@ def _begun(problem: Problem, record: Record, deadline: Deadline) -> Instance:
 
 
 def _listed(instance: Instance) -> Listing:
-    return kept_sets(instance, max(2_000, 6 * len(instance.sizes)))
+    """All kept sets, but for a few consumers with many tiny partitions; or hardly any, if all have too many."""
+    listing = kept_sets(instance, max(2_000, 6 * len(instance.sizes)))
+    return listing if _is_nearly_all(listing, instance) else kept_sets(instance, 0)
 
 
-def _mostly_listed(instance: Instance, listing: Listing) -> bool:
-    """Whether nearly all that could be kept is listed: a few consumers with many tiny partitions do no harm."""
+def _is_nearly_all(listing: Listing, instance: Instance) -> bool:
     return len(listing.partial) <= _MOSTLY * len(instance.bins)
 
 
@@ -86,7 +85,7 @@ def _prove(instance: Instance, listing: Listing, record: Record, deadline: Deadl
     if any(bin_.capacity > 1 for bin_ in instance.bins):
         return  # no room is wider than an empty consumer in the coarse relaxation
     consumers = _consumers(instance, record)
-    for units in (100, 200, 400, 800):
+    for units in (100, 400, 800, 1600):
         if deadline.passed or record.is_proven:
             return
         record.raise_bound(coarse_bound(instance, listing, units, consumers, deadline).bound)
@@ -100,16 +99,13 @@ def _consumers(instance: Instance, record: Record) -> tuple[int, int]:
 
 def improve_by_parts(problem: Problem, record: Record, deadline: Deadline) -> None:
     """Solves parts of the problem, and then parts of what came of it, in ever other divisions."""
-    # Chosen by the whole time limit, not by what is left of it: the same problem is always divided alike.
-    is_ample = problem.time_limit_s >= _PART_S * len(problem.speeds) / _LARGE_PART / _FIRST_PASS
-    size = _LARGE_PART if is_ample else _SMALL_PART
-    plan = first_pass(problem, size, _solve_part, deadline.within(_FIRST_PASS * deadline.remaining))
+    plan = first_pass(problem, _SMALL_PART, _solve_part, deadline.within(_FIRST_PASS * deadline.remaining))
     record.offer(plan, arc_flow.NAME)
     for turn in range(_PASSES):
         best = record.best
         if deadline.passed or best is None or record.is_proven:
             return
-        record.offer(later_pass(problem, best.assignment, size, _solve_part, deadline, turn), arc_flow.NAME)
+        record.offer(later_pass(problem, best.assignment, _LARGE_PART, _solve_part, deadline, turn), arc_flow.NAME)
 
 
 def improve_by_neighbourhoods(problem: Problem, record: Record, deadline: Deadline) -> None:
@@ -141,7 +137,7 @@ def _solve_part(problem: Problem, plan: Assignment | None, deadline: Deadline) -
         listing = _listed(instance)
         if listing.partial:
             construct.offer_plans(instance, record, deadline)
-        if _mostly_listed(instance, listing):
+        if _is_nearly_all(listing, instance):
             arc_flow.search(instance, listing.sets, record, deadline, arc_flow.MEDIUM, most_nodes=_PART_NODES)
         else:
             _search_generated(instance, listing, record, deadline)

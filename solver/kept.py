@@ -33,28 +33,21 @@ class Listing:
 
 
 def kept_sets(instance: Instance, at_most: int) -> Listing:
-    """Every kept set of every bin, up to `at_most` of them, those with the fewest partitions first.
+    """Every kept set of every bin, up to `at_most` of them, the bins with the fewest partitions first.
 
-    Of the bins for which there is no room any more there are some sets of their largest partitions, and the one that
-    leaves least behind.
+    Of the bins for which there is no room any more there is the set that leaves least behind.
     """
     found: list[KeptSet] = []
     partial: set[int] = set()
-    by_number = sorted(range(len(instance.bins)), key=lambda number: (len(instance.bins[number].own), number))
-    for number in by_number:
+    by_count = sorted(range(len(instance.bins)), key=lambda number: (len(instance.bins[number].own), number))
+    for number in by_count:
         subsets = None if partial else _subsets(instance, instance.bins[number], at_most - len(found))
         if subsets is None:
             partial.add(number)
-            subsets = _largest(instance.bins[number].own)
-        for items in subsets:
-            kept = kept_set(instance, number, items)
-            if kept is not None:
-                found.append(kept)
-    if partial:
-        known = {(kept.bin, kept.items) for kept in found}
-        most = most_kept(instance, sorted(partial))
-        found += [kept for kept in most if (kept.bin, kept.items) not in known]
-    return Listing(tuple(sorted(found, key=lambda kept: (kept.bin, kept.items))), frozenset(partial))
+            continue
+        found += [kept for items in subsets if (kept := kept_set(instance, number, items)) is not None]
+    found += most_kept(instance, partial)
+    return Listing(tuple(sorted(found, key=lambda kept: kept.bin)), frozenset(partial))
 
 
 def _subsets(instance: Instance, bin_: Bin, at_most: int) -> list[tuple[int, ...]] | None:
@@ -73,14 +66,6 @@ def _subsets(instance: Instance, bin_: Bin, at_most: int) -> list[tuple[int, ...
         if len(subsets) > at_most:
             return None
     return [items for items, _ in subsets]
-
-
-def _largest(own: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The largest 0, 1, 2, 4, 8 ... items, and all but the smallest 0, 1, 2, 4, 8 ... of them."""
-    steps = [0, *(1 << power for power in range(len(own).bit_length()))]
-    return [
-        own[:count] for count in sorted({count for step in steps for count in (step, len(own) - step) if count >= 0})
-    ]
 
 
 def kept_set(instance: Instance, number: int, items: Iterable[int]) -> KeptSet | None:

@@ -186,8 +186,10 @@ class Master:
         holders: Ints = self._member_of[self._members == item]
         return holders
 
-    def solve(self, deadline: Deadline, cutoff: float) -> Relaxed | None:
+    def solve(self, deadline: Deadline, cutoff: float, close: float = 0.0) -> Relaxed | None:
         """Solves the relaxation, adding paths until none improves it, or its bound is above `cutoff`.
+
+        It is also done when the objective is above the bound by no more than the share `close` of it.
 
         Returns:
             What it had when time was up, or None where that is nothing.
@@ -225,7 +227,8 @@ class Master:
                 missing=float(point.values[self._missing].sum()),
                 complete=not added,
             )
-            if not added or bound > cutoff:
+            is_close = close > 0 and best.objective - bound < close * best.objective
+            if not added or bound > cutoff or is_close:
                 return best
         return best
 
@@ -382,7 +385,7 @@ class Master:
         )
         return packing, point.objective + self.instance.constant if is_best else -np.inf
 
-    def dive(self, relaxed: Relaxed, deadline: Deadline, ceiling: float) -> Relaxed | None:
+    def dive(self, relaxed: Relaxed, deadline: Deadline, ceiling: float, close: float) -> Relaxed | None:
         """Fixes what bins keep, a share of them at a time and the most decided first, and solves again in between.
 
         Returns:
@@ -402,7 +405,7 @@ class Master:
             for index in chosen[np.sort(first)].tolist():
                 fixed[index] = True
                 self._program.bound_column(int(self._kept_columns[index]), 1.0, np.inf)
-            last = self.solve(deadline, ceiling)
+            last = self.solve(deadline, ceiling, close)
         for index in np.flatnonzero(fixed).tolist():
             self._program.bound_column(int(self._kept_columns[index]), 0.0, np.inf)
         return last

@@ -25,6 +25,13 @@ def count(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
 
 
+def lag(records: int | None, seconds: float | None) -> str:
+    """In records, and in whole seconds where those are known; a dash where neither is."""
+    if seconds is None:
+        return count(records)
+    return f"{count(records)} ({seconds:,.0f} s)"
+
+
 def plural(number: int, noun: str) -> str:
     """`1 consumer`, `2 consumers`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -38,7 +38,7 @@ def _state(view: GroupView, phase: str | None) -> str:
     facts = [
         figures.plural(view.alive, "consumer"),
         f"{figures.speed(view.total_speed)} written",
-        f"lag {figures.count(view.lag)}",
+        f"lag {figures.lag(view.lag, view.lag_s)}",
         f"Rscore {view.totals.rscore:.2f}",
     ]
     if unread := view.unread:

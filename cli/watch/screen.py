@@ -107,7 +107,7 @@ class GroupScreen:
         totals = self.view.totals
         facts = (
             ("written", figures.speed(self.view.total_speed)),
-            ("lag", figures.count(self.view.lag)),
+            ("lag", figures.lag(self.view.lag, self.view.lag_s)),
             ("Rscore", f"{totals.rscore:.2f}"),
             ("migrations", figures.count(totals.migrations)),
             ("scaled", f"{glyphs.up}{totals.scale_ups} {glyphs.down}{totals.scale_downs}"),

@@ -79,7 +79,7 @@ def find_owner(api: client.ApiClient, namespace: str, name: str) -> Owner:
             f"the Deployment {name} in {namespace}, to which consumers are to belong, cannot be found: "
             f'{reason_of(error)}; kubernetes.owner names another one, or none with ""'
         ) from error
-    return Owner(name, found.metadata.uid)
+    return Owner(name, found.metadata.uid, found.spec.template.spec.containers[0].image)
 
 
 def reason_of(error: Exception) -> str:

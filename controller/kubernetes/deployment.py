@@ -33,6 +33,8 @@ class Owner:
 
     name: str
     uid: str
+    image: str
+    """Of its first container: what consumers run where the template names no image."""
 
 
 def read_template(file: Path) -> Template:
@@ -102,7 +104,8 @@ def deployment(template: Template, group: str, consumer: ConsumerId, owner: Owne
     pod = template["spec"]["template"]
     pod_metadata = pod.get("metadata") or {}
     first, *others = pod["spec"]["containers"]
-    first = {**first, "env": [*(first.get("env") or ()), {"name": NAME_VARIABLE, "value": name}]}
+    image = {"image": owner.image} if owner else {}
+    first = {**image, **first, "env": [*(first.get("env") or ()), {"name": NAME_VARIABLE, "value": name}]}
     references = (
         [{"apiVersion": "apps/v1", "kind": "Deployment", "name": owner.name, "uid": owner.uid}] if owner else []
     )

@@ -65,9 +65,12 @@ class Election:
         """Whether no other one can have begun yet; False while the Lease cannot be renewed for long."""
         return time.monotonic() < self._may_act_until
 
-    def win(self, stop: threading.Event) -> bool:
-        """Returns True as soon as this one holds the Lease, which it then renews; False where `stop` is set first."""
-        watched, complaint, waits = Watched(), "", False
+    def win(self, stop: threading.Event, stands_by: Callable[[], None] = lambda: None) -> bool:
+        """Returns True as soon as this one holds the Lease, which it then renews; False where `stop` is set first.
+
+        `stands_by` is called again and again while it is another one's.
+        """
+        watched, complaint, holder = Watched(), "", ""
         while not stop.is_set():
             try:
                 watched = watched.saw(self._read(), time.monotonic())
@@ -81,9 +84,11 @@ class Election:
                 if (reason := reason_of(error)) != complaint:
                     complaint = reason
                     log.warning("the lease cannot be had just now", lease=self._name, reason=reason)
-            if watched.record is not None and not waits:
-                waits = True
-                log.info("stands by", lease=self._name, holder=watched.record.holder)
+            if watched.record is not None:
+                stands_by()
+                if watched.record.holder != holder:
+                    holder = watched.record.holder
+                    log.info("stands by", lease=self._name, holder=holder)
             stop.wait(self._lease_s / LOOKS_IN_LEASE)
         return False
 

@@ -23,15 +23,14 @@ class KubernetesSettings(BaseModel):
     template: Path = Path("consumer.yaml")
     """A Deployment (YAML) that all consumers are made from; a relative path begins at the settings file's folder. Read
     anew for each consumer."""
-    owner: str | None = None
-    """The Deployment that the consumers belong to and are deleted with: `NAME-controller` unless set; none if empty."""
+    owner: str = "kcga-controller"
+    """The controller's Deployment. Consumers belong to it and are deleted with it, and run its image where the template
+    names none; they belong to nothing if it is empty."""
+    lease: Annotated[str, Field(min_length=1)] = "kcga-controller"
+    """The Lease of the controllers of this group."""
     lease_s: Annotated[int, Field(ge=3, le=300)] = 9
     """A standby takes over so long after the last sign of the controller that acts."""
 
     def named_after(self, group: str) -> str:
         """What the objects of the consumer group are named after."""
         return self.name or group
-
-    def owner_of(self, group: str) -> str | None:
-        """The Deployment that the consumers of the consumer group belong to."""
-        return f"{self.named_after(group)}-controller" if self.owner is None else self.owner or None

@@ -77,7 +77,7 @@ class GroupFold:
 
     def receive(self, message: GroupMessage) -> bool:
         """Takes a message in; False where it is from before the time that is of interest."""
-        at = _time_of(message)
+        at = time_of(message)
         if self._since is not None and at < self._since:
             return False
         self._began = min(self._began, at)
@@ -185,6 +185,7 @@ class GroupFold:
             unmeasured=unmeasured,
             total_speed=self._speeds.total if self._speeds else None,
             lag=self._lag.total if self._lag else None,
+            lag_s=self._longest_lag_s(),
             highest_lag=self._highest_lag,
             decisions=self._decisions.records,
             totals=self._decisions.totals,
@@ -195,6 +196,10 @@ class GroupFold:
             speed_over_time=tuple(self._speed_over_time),
             lag_over_time=tuple(self._lag_over_time),
         )
+
+    def _longest_lag_s(self) -> float | None:
+        lags = self._speeds.lags.values() if self._speeds else ()
+        return max((lag.seconds for lag in lags if lag.seconds is not None), default=None)
 
     def _transits(
         self,
@@ -228,7 +233,8 @@ class GroupFold:
         return tuple(transits)
 
 
-def _time_of(message: GroupMessage) -> float:
+def time_of(message: GroupMessage) -> float:
+    """When it was sent, in seconds since the epoch."""
     match message:
         case WriteSpeedReport():
             return message.measured_at

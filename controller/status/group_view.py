@@ -100,6 +100,8 @@ class GroupView:
     """In bytes/s; None before the monitor's first report."""
     lag: int | None
     """In records; None before it is first known."""
+    lag_s: float | None
+    """The longest of any partition in seconds of writing, by the monitor's newest report; None where none is known."""
     highest_lag: int | None
     """The highest value that `lag` ever had."""
     decisions: tuple[DecisionRecord, ...]

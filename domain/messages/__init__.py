@@ -23,6 +23,7 @@ from domain.messages.metadata import (
     MessageToController,
     Order,
     Read,
+    Throughput,
     decode_to_controller,
     writer,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "Restraint",
     "SaturatedPartition",
     "Shortfall",
+    "Throughput",
     "WriteSpeedReport",
     "decode_to_controller",
     "json_schema",

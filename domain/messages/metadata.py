@@ -98,6 +98,20 @@ class Cycle(Part):
     reads: tuple[Read, ...]
 
 
+class Throughput(Part):
+    """How fast a consumer is while it always has enough to do, over its newest such cycles; bytes are uncompressed."""
+
+    bytes_per_s: Annotated[float, Field(gt=0)]
+    """Of keys and values: all bytes of these cycles over all their time."""
+    variation: Annotated[float, Field(ge=0)]
+    """The standard deviation of a cycle's rate over the rate; cycles weigh by their time."""
+    cycles: Annotated[int, Field(ge=1)]
+    record_bytes: Annotated[float, Field(ge=0)]
+    """The mean of a record's key and value, lately."""
+    compression: Annotated[float, Field(gt=0)] | None = None
+    """Bytes of records for each byte that the brokers sent, if known."""
+
+
 class ConsumerReport(Message):
     """From a consumer, after every change of its state, after every cycle, and as a heartbeat."""
 
@@ -117,6 +131,8 @@ class ConsumerReport(Message):
     taking_over: tuple[PartitionRef, ...] = ()
     """Those of them that it does not read yet: whom the start named is not known to be sealed there."""
     cycle: Cycle | None = None
+    throughput: Throughput | None = None
+    """None until it has had enough to do for some cycles."""
 
     @property
     def applied(self) -> Order:

@@ -15,9 +15,11 @@ from domain.messages import (
     SaturatedPartition,
     Shortfall,
 )
+from domain.speeds import HIGHEST_SPEED
 from tests.cli.watch_messages import BEGAN, decision
 
 FIGURES = st.floats(0, allow_nan=False, allow_infinity=False)
+SPEEDS = st.floats(0, HIGHEST_SPEED)
 COUNTS = st.integers(0, 2**63)
 CONSUMERS = st.integers(1, 10_000)
 TOPICS = st.text(min_size=1, max_size=20)
@@ -36,8 +38,8 @@ RECORDS = st.builds(
     measured_at=st.none() | FIGURES,
     window_s=st.none() | FIGURES,
     recovery_time_s=st.none() | FIGURES,
-    capacity=st.none() | FIGURES,
-    packing_capacity=st.none() | FIGURES,
+    capacity=st.none() | SPEEDS,
+    packing_capacity=st.none() | SPEEDS,
     migration_weight=st.none() | FIGURES,
     engine=TEXT,
     status=TEXT,
@@ -48,9 +50,9 @@ RECORDS = st.builds(
     keeping=st.none() | PLANS,
     not_keepable=st.lists(TEXT, max_size=3).map(tuple),
     lost=st.lists(CONSUMERS, max_size=3).map(tuple),
-    shortfall=st.none() | st.builds(Shortfall, excess=FIGURES, reason=TEXT),
+    shortfall=st.none() | st.builds(Shortfall, excess=SPEEDS, reason=TEXT),
     saturated=st.lists(
-        st.builds(SaturatedPartition, topic=TOPICS, partition=COUNTS, speed=FIGURES, partitions_needed=COUNTS),
+        st.builds(SaturatedPartition, topic=TOPICS, partition=COUNTS, speed=SPEEDS, partitions_needed=COUNTS),
         max_size=3,
     ).map(tuple),
     assignment=st.lists(
@@ -58,8 +60,8 @@ RECORDS = st.builds(
             PlannedPartition,
             topic=TOPICS,
             partition=COUNTS,
-            speed=FIGURES,
-            backlog=FIGURES,
+            speed=SPEEDS,
+            backlog=SPEEDS,
             consumer=CONSUMERS,
             previous=st.none() | CONSUMERS,
             reason=st.none() | TEXT,

@@ -49,6 +49,11 @@ def test_a_noun_is_in_the_plural_unless_there_is_one() -> None:
     ]
 
 
+def test_a_lag_is_in_records_and_in_seconds_where_those_are_known() -> None:
+    shown = [figures.lag(records, seconds) for records, seconds in ((None, None), (12_345, None), (12_345, 3.4))]
+    assert shown == ["-", "12,345", "12,345 (3 s)"]
+
+
 def test_each_part_of_a_course_shows_the_highest_value_in_it() -> None:
     samples = [Sample(1, 5), Sample(2.5, 9), Sample(2.6, 1), Sample(4, 3)]
     assert resample(samples, 0, 6, 6) == [None, 5, 9, 1, 3, 3]

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from math import sin
 
-from controller.status.group_fold import GroupFold, GroupMessage
+from controller.status.group_fold import GroupFold, GroupMessage, time_of
 from controller.status.group_view import LagReport
 from domain.messages import (
     ConsumerReport,
     ConsumerState,
     ControllerClaim,
-    ControlRequest,
     Cycle,
     Decision,
     Order,
@@ -194,18 +193,6 @@ def story() -> Iterator[GroupMessage]:
 
 def told(messages: Iterable[GroupMessage]) -> GroupFold:
     fold = GroupFold(since=BEGAN)
-    for message in sorted(messages, key=_at):
+    for message in sorted(messages, key=time_of):
         fold.receive(message)
     return fold
-
-
-def _at(message: GroupMessage) -> float:
-    match message:
-        case WriteSpeedReport():
-            return message.measured_at
-        case Decision():
-            return message.decided_at
-        case LagReport():
-            return message.at
-        case ConsumerReport() | ControllerClaim() | ControlRequest():
-            return message.sent_at

@@ -34,7 +34,7 @@ class Driver:
         self.group = group
         self.reports: list[ConsumerReport] = []
         self._config = {"bootstrap.servers": bootstrap_servers}
-        self._producer = Producer(self._config)
+        self._producer = Producer({**self._config, "message.max.bytes": 10_000_000})
         self._consumer = Consumer({**self._config, "group.id": f"{group}.driver", "enable.auto.commit": False})
         self._consumer.assign([Position(metadata_topic, 0, 0)])
         self._sequence = 0
@@ -72,12 +72,15 @@ class Driver:
         self._producer.produce(self.metadata_topic, value, partition=partition)
         assert self._producer.flush(PATIENCE_S) == 0
 
-    def produce(self, partition: TopicPartition, first: int, count: int, size: int = 200) -> None:
-        """Records number `first` to `first + count - 1` of the partition, each `size` bytes."""
+    def produce(self, partition: TopicPartition, first: int, count: int, size: int = 200, timestamp: int = 0) -> None:
+        """Records number `first` to `first + count - 1` of the partition, each `size` bytes, of this time (0: now)."""
         self._producer.list_topics(partition.topic)  # a partition may be newer than what the producer knows
         for number in range(first, first + count):
             self._producer.produce(
-                partition.topic, f"{partition} {number} ".encode().ljust(size, b"."), partition=partition.partition
+                partition.topic,
+                f"{partition} {number} ".encode().ljust(size, b"."),
+                partition=partition.partition,
+                timestamp=timestamp,
             )
             if number % 1000 == 0:
                 self._producer.poll(0)

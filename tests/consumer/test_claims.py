@@ -19,17 +19,17 @@ def test_nobody_seals_himself() -> None:
 
 def test_what_kcga_committed_is_never_ahead_of_the_lake() -> None:
     committed = Committed(50, claim("1/a"))
-    assert where_to_look(committed, end=70) == Span(49, 70)
+    assert where_to_look(committed, end=70) == (Span(49, 70),)
     assert next_offset(60, committed) == 61
     assert next_offset(49, committed) == 50
     assert next_offset(None, committed) == 50
     assert next_offset(3, committed) == 50, "found beside the span"
-    assert where_to_look(Committed(0), end=0) == Span(0, 0)
+    assert where_to_look(Committed(0), end=0) == (Span(0, 0),)
 
 
 def test_a_commit_of_somebody_else_counts_where_the_lake_has_no_row() -> None:
     for committed in (Committed(50, ""), Committed(50, "a note"), None):
-        assert where_to_look(committed, end=70) is None
+        assert where_to_look(committed, end=70) == (Span(0, 70),)
         assert next_offset(10, committed) == 11
         assert next_offset(60, committed) == 61
     assert next_offset(None, Committed(50, "")) == 50

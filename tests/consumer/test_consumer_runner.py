@@ -82,6 +82,40 @@ def test_reports_are_in_order_and_account_for_every_record(
         next_offset, read_until = read.last_offset + 1, read.last_read_at
 
 
+def test_a_consumer_that_has_enough_to_do_says_how_fast_it_is(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition]
+) -> None:
+    driver.produce(partitions[0], 0, 40_000)
+    start_consumer(1, batch_bytes=1_000_000)
+    begun = driver.wait_for(ready)
+    assert begun.throughput is None
+    driver.start(partitions[:1], begun)
+    driver.wait_until_read(40_000)
+    told = driver.wait_for(lambda report: report.throughput is not None).throughput
+    assert told is not None
+    assert told.cycles == 3
+    assert told.record_bytes == 200
+
+
+def test_a_record_larger_than_a_batch_and_one_with_no_time_are_read_like_any_other(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    create_topic: Callable[..., str],
+    unique_name: str,
+    accounts: Accounts,
+) -> None:
+    settings = {"max_message_bytes": "8000000", "message_timestamp_after_max_ms": str(2**63 - 1)}
+    partition = TopicPartition(create_topic(f"{unique_name}.large", **settings), 0)
+    driver.produce(partition, 0, 10)
+    driver.produce(partition, 10, 2, size=3_000_000)
+    driver.produce(partition, 12, 1, timestamp=2**62)
+    driver.produce(partition, 13, 10)
+    start_consumer(1, batch_bytes=100_000)
+    driver.start([partition], driver.wait_for(ready))
+    driver.wait_until_read(23)
+    assert accounts(partition.topic) == {partition: whole(23)}
+
+
 def test_a_partition_that_moves_is_read_on_without_a_gap_or_a_doubling(
     driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], accounts: Accounts
 ) -> None:

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from consumer.parsing import Column
 from consumer.settings import ConsumerSettings
 
 GOOD: dict[str, Any] = {"spark_remote": "sc://127.0.0.1:15002", "lake_root": "/data/lake"}
@@ -78,3 +79,28 @@ def test_a_table_may_lie_anywhere() -> None:
 def test_two_topics_may_not_share_a_table(tables: dict[str, str]) -> None:
     with pytest.raises(ValidationError, match="the table of the topic"):
         ConsumerSettings(**GOOD | {"tables": tables})
+
+
+def test_a_schema_names_types_or_types_and_fields() -> None:
+    schemas = {"orders": {"amount": "double", "paid_at": {"type": "timestamp", "field": "payment.timestamp"}}}
+    assert ConsumerSettings(**GOOD | {"schemas": schemas}).columns == {
+        "orders": (
+            Column("amount", "double", ("amount",)),
+            Column("paid_at", "timestamp", ("payment", "timestamp")),
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"Timestamp": "timestamp"}, "column 'Timestamp' already.*field"),
+        ({"a": "int", "A": "int"}, "already"),
+        ({"a": "integer"}, "must be one of string, boolean"),
+        ({"a b": "int"}, "name of a column"),
+        ({"a": {"field": "b"}}, "type"),
+    ],
+)
+def test_a_schema_that_cannot_be_is_refused(columns: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        ConsumerSettings(**GOOD | {"schemas": {"orders": columns}})

@@ -148,9 +148,9 @@ class Protocol:
                 left = process.former[1:]
                 yield following.having(number, at=At.SEAL if left else At.PLACE, former=left)
             case At.PLACE:
-                span = where_to_look(world.committed, RECORDS)
-                seen = [row for row in world.rows if span is None or span.low <= row <= span.high]
-                last = max(seen, default=None) if self.looks_into_lake else None
+                looks = where_to_look(world.committed, RECORDS)
+                seen = (max((row for row in world.rows if low <= row <= high), default=None) for low, high in looks)
+                last = next((row for row in seen if row is not None), None) if self.looks_into_lake else None
                 position = next_offset(last, world.committed)
                 yield world.having(number, at=At.CLAIM, position=position or 0)
             case At.CLAIM:

@@ -1,5 +1,6 @@
 """Reads real partitions."""
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -150,6 +151,24 @@ def test_records_of_an_aborted_transaction_are_not_read(
     read(fetcher, partitions[0])
     (record,) = fetch(fetcher, 1)
     assert record.offset >= 3, "the aborted ones come before it"
+
+
+def test_how_well_records_are_compressed_is_known_once_they_are_many(
+    driver: Driver, broker: Broker, create_topic: Callable[..., str], unique_name: str
+) -> None:
+    partition = TopicPartition(create_topic(f"{unique_name}.gzip", compression_type="gzip"), 0)
+    driver.produce(partition, 0, 5_000, size=1_000)
+    common = common_config(broker.bootstrap_servers, 1, {"statistics.interval.ms": "100"})
+    fetcher = Fetcher(fetching_config(common, unique_name, 10_000_000))
+    read(fetcher, partition)
+    assert fetcher.compression is None
+    fetch(fetcher, 5_000)
+    deadline = time.monotonic() + PATIENCE_S
+    while fetcher.compression is None:
+        assert time.monotonic() < deadline
+        fetcher.fetch(1, 0.1)
+    assert fetcher.compression > 5, "dots compress well"
+    fetcher.close()
 
 
 def test_a_start_of_nothing_that_exists_says_so(

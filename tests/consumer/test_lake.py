@@ -12,6 +12,7 @@ from cli.embedded.spark import SparkConnectServer
 from consumer.batch import Record
 from consumer.lake import Lake
 from consumer.location import location
+from consumer.parsing import Column
 from consumer.session import LakeError, open_session, release
 from consumer.spans import Span
 from consumer.table import rows
@@ -19,6 +20,7 @@ from consumer.verify import PartitionAccount, verify
 from domain.partitions import TopicPartition
 
 TODAY = date(2026, 1, 31)
+ANYWHERE = Span(0, 2**62)
 OpenLake = Callable[[str], Lake]
 
 
@@ -170,20 +172,44 @@ def test_what_is_found_after_a_seal_is_what_stays_whatever_was_under_way(open_la
             write = thread.submit(former.append, "data", version, batch)
             time.sleep(0.1 * version)
             successor.seal("data", "group/1/a")
-            found = successor.last_offsets("data", {0: None})
+            found = successor.last_offsets("data", {0: ANYWHERE})
             write.exception()
-        assert successor.last_offsets("data", {0: None}) == found
+        assert successor.last_offsets("data", {0: ANYWHERE}) == found
     for lake in (former, successor):
         lake.close()
 
 
-def test_last_offsets_are_found_within_spans_and_without(open_lake: OpenLake) -> None:
+def test_a_table_takes_the_columns_of_a_schema_also_where_it_was_there_before(
+    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+) -> None:
+    columns = (Column("amount", "double", ("amount",)), Column("paid_at", "timestamp", ("paid_at",)))
+    order = Record(TopicPartition("data", 0), 1, None, None, b'{"amount": 2, "paid_at": "2026-01-31T00:00:00"}', ())
+    former = open_lake("group/1/a")
+    former.append("data", 1, rows([record(0)], TODAY))
+    former.close()
+    lake = Lake(spark_server.remote, str(lake_root), "group/1/b", columns={"data": columns})
+    lake.connect()
+    lake.append("data", 1, rows([order], TODAY, columns))
+    lake.seal("data", "group/1/a")
+    lake.close()
+    session = open_session(spark_server.remote)
+    try:
+        table = session.read.format("delta").load(location(str(lake_root), "data")).orderBy("offset")
+        assert table.select("offset", "amount", "paid_at").toArrow().to_pylist() == [
+            {"offset": 0, "amount": None, "paid_at": None},
+            {"offset": 1, "amount": 2.0, "paid_at": datetime(2026, 1, 31, tzinfo=UTC)},
+        ]
+    finally:
+        release(session)
+
+
+def test_last_offsets_are_found_within_spans(open_lake: OpenLake) -> None:
     lake = open_lake("group/1/a")
-    assert lake.last_offsets("data", {0: None, 1: Span(0, 9)}) == {}, "no table"
+    assert lake.last_offsets("data", {0: ANYWHERE, 1: Span(0, 9)}) == {}, "no table"
     lake.append("data", 1, rows([record(0), record(1), record(5, partition=1)], TODAY))
     lake.append("data", 2, rows([record(2), record(9, partition=2)], TODAY))
-    assert lake.last_offsets("data", {0: None, 1: None, 3: None}) == {0: 2, 1: 5}
+    assert lake.last_offsets("data", {0: ANYWHERE, 1: ANYWHERE, 3: ANYWHERE}) == {0: 2, 1: 5}
     assert lake.last_offsets("data", {0: Span(1, 5), 1: Span(5, 5), 2: Span(8, 20)}) == {0: 2, 1: 5, 2: 9}
     assert lake.last_offsets("data", {0: Span(3, 9)}) == {}
-    assert lake.last_offsets("data", {0: Span(1, 5), 2: None, 3: None}) == {0: 2, 2: 9}
+    assert lake.last_offsets("data", {}) == {}
     lake.close()

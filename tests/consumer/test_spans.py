@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.spans import Span, Term, terms
+from consumer.spans import FIRST_LOOK_BACK, Span, Term, look_backs, terms
 
 OFFSETS = st.integers(0, 10**9)
 SPANS = st.dictionaries(
@@ -27,3 +27,13 @@ def test_one_that_is_far_behind_does_not_widen_the_span_of_the_others() -> None:
 
 def test_nothing_is_asked_for_nothing() -> None:
     assert terms({}) == ()
+
+
+@given(OFFSETS)
+def test_what_is_near_the_end_is_looked_for_first_and_everything_at_last(end: int) -> None:
+    looks = look_backs(end)
+    assert looks[0].low == max(end - FIRST_LOOK_BACK, 0)
+    assert looks[-1] == Span(0, end)
+    assert {span.high for span in looks} == {end}
+    assert list(looks) == sorted(set(looks), reverse=True)
+    assert len(looks) <= 4

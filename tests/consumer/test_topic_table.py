@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from consumer.batch import Record
 from consumer.location import location
-from consumer.table import SCHEMA, creation, rows
+from consumer.parsing import Column
+from consumer.table import LATEST_MS, SCHEMA, creation, rows
 from domain.partitions import TopicPartition
 
 topic_names = st.text("abcXYZ019._-", min_size=1, max_size=20).filter(lambda name: name not in {".", ".."})
@@ -65,3 +66,30 @@ def test_records_become_rows_with_everything_that_kafka_knows_of_them() -> None:
             "error": None,
         },
     ]
+
+
+def test_a_schema_adds_columns_and_what_does_not_follow_it_is_kept_with_its_error() -> None:
+    partition = TopicPartition("orders", 0)
+    columns = (Column("amount", "double", ("amount",)),)
+    table = rows(
+        [
+            Record(partition, 0, None, None, b'{"amount": 2}', ()),
+            Record(partition, 1, None, None, b"poison", ()),
+            Record(partition, 2, None, None, None, ()),
+        ],
+        date(2026, 1, 31),
+        columns,
+    )
+    assert table.schema.names == [*SCHEMA.names, "amount"]
+    assert table["amount"].to_pylist() == [2.0, None, None]
+    assert table["value"].to_pylist() == [b'{"amount": 2}', b"poison", None]
+    assert [error is None for error in table["error"].to_pylist()] == [True, False, True]
+    assert "error STRING, `amount` DOUBLE" in creation("/lake/orders", columns)
+
+
+def test_a_timestamp_that_is_none_is_said_and_does_not_keep_the_record_out() -> None:
+    partition = TopicPartition("data", 0)
+    moments = (LATEST_MS, LATEST_MS + 1, 2**63 - 1, -2)
+    table = rows([Record(partition, 0, moment, None, b"x", ()) for moment in moments], date(2026, 1, 31))
+    assert table["timestamp"].null_count == 3
+    assert table["error"].to_pylist()[:2] == [None, f"its timestamp is none: {LATEST_MS + 1} ms"]

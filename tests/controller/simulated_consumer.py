@@ -11,7 +11,7 @@ from enum import Enum, auto
 from consumer.claims import RELEASED, Committed, claim, next_offset, to_seal, where_to_look
 from consumer.commands import Holding
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, PartitionRef, writer
+from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, PartitionRef, Throughput, writer
 from domain.partitions import TopicPartition
 from tests.controller.simulated_lake import Append, FencedError, Lake
 
@@ -58,6 +58,7 @@ class FakeConsumer:
     readings: dict[TopicPartition, Reading] = field(default_factory=dict)
     inbox: list[ConsumerCommand] = field(default_factory=list)
     reports: int = 0
+    throughput: Throughput | None = None
 
     def __post_init__(self) -> None:
         self.holding = Holding(self.consumer, self.incarnation)
@@ -131,6 +132,7 @@ class FakeConsumer:
             applied_sequence=self.holding.applied.sequence,
             partitions=tuple(map(PartitionRef.of, held)),
             taking_over=tuple(PartitionRef.of(each) for each in held if not self.readings[each].claimed),
+            throughput=self.throughput,
         )
 
     def _go_on(self, partition: TopicPartition, reading: Reading, lake: Lake) -> None:
@@ -145,8 +147,11 @@ class FakeConsumer:
                     lake.seal(former, partition.topic)
                 reading.at = At.PLACE
             case At.PLACE:
-                span = where_to_look(committed, lake.produced[partition])
-                reading.position = next_offset(lake.last_offset(partition, span), committed) or 0
+                looks = (
+                    lake.last_offset(partition, span) for span in where_to_look(committed, lake.produced[partition])
+                )
+                last = next((offset for offset in looks if offset is not None), None)
+                reading.position = next_offset(last, committed) or 0
                 reading.at = At.CLAIM
             case At.CLAIM:
                 lake.commit(self.writer, partition, Committed(reading.position, claim(self.writer)))

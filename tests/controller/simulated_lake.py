@@ -67,10 +67,10 @@ class Lake:
         self._sealed.add((writer, topic))
         self._settle_sealed()
 
-    def last_offset(self, partition: TopicPartition, span: Span | None) -> int | None:
+    def last_offset(self, partition: TopicPartition, span: Span) -> int | None:
         """The last row among those of the span."""
         offsets = self.rows.get(partition, ())
-        return max((offset for offset in offsets if span is None or span.low <= offset <= span.high), default=None)
+        return max((offset for offset in offsets if span.low <= offset <= span.high), default=None)
 
     def commit(self, writer: str, partition: TopicPartition, committed: Committed) -> None:
         if writer in self._fenced:

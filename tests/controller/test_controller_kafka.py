@@ -58,6 +58,24 @@ def a_report(sequence: int = 1, **fields: object) -> ConsumerReport:
     return ConsumerReport.model_validate(values | fields)
 
 
+def a_decision(number: int) -> Decision:
+    return Decision(
+        number=number,
+        epoch=1,
+        decided_at=1.0,
+        triggers=(),
+        carried_out=True,
+        reason="",
+        engine="",
+        status="",
+        solve_s=0.0,
+        lower_bound=1.0,
+        plan=PlanFigures(consumers=1, rscore=0.5, objective=1.0),
+        keeping=None,
+        assignment=(),
+    )
+
+
 def a_command(sequence: int, epoch: int = 1) -> ConsumerCommand:
     return ConsumerCommand(
         consumer=2, incarnation="a", epoch=epoch, plan=1, sequence=sequence, action=Action.STOP, partitions=()
@@ -99,27 +117,32 @@ def test_a_pause_outlives_the_controller_and_a_resume_ends_it(
 def test_a_decision_on_many_thousand_partitions_can_be_sent(link: Callable[[], KafkaLink]) -> None:
     controller = link()
     controller.begin()
-    figures = PlanFigures(consumers=1, rscore=0.0, objective=1.0)
     entries = (
         PlannedPartition(topic="t" * 200, partition=n, speed=1.0, consumer=1, previous=2, reason="no longer needed")
         for n in range(20_000)
     )
-    decision = Decision(
-        number=1,
-        epoch=1,
-        decided_at=1.0,
-        triggers=(),
-        carried_out=True,
-        reason="",
-        engine="",
-        status="",
-        solve_s=0.0,
-        lower_bound=1.0,
-        plan=figures,
-        keeping=None,
-        assignment=tuple(entries),
-    )
+    decision = a_decision(1).model_copy(update={"assignment": tuple(entries)})
     controller.send([decision, a_command(1)])
+
+
+def test_a_controller_that_begins_learns_what_was_decided_lately_and_misses_nothing(
+    broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]
+) -> None:
+    before = link()
+    before.begin()
+    assert before.decided_since(time.time() - 60) == []
+    early = a_decision(1)
+    before.send([early])
+    time.sleep(0.05)
+    between = time.time()
+    late = a_decision(2)
+    before.send([late])
+    after = link()
+    after.begin()
+    send(broker, names.metadata, a_report().encode())
+    assert after.decided_since(between - 60) == [early, late]
+    assert after.decided_since(between) == [late]
+    assert receive(after, 1) == [a_report()]
 
 
 def test_a_request_of_an_operator_arrives(broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]) -> None:

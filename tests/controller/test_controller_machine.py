@@ -6,6 +6,7 @@ import pytest
 
 from controller.machine import State
 from controller.settings import ControllerSettings
+from domain.messages import Throughput
 from domain.partitions import TopicPartition
 from tests.controller.world import World
 
@@ -72,6 +73,17 @@ def test_a_load_between_packing_and_consumer_capacity_moves_nothing() -> None:
     run(world, 60)
     assert loads(world) == [96.0]
     assert not world.decisions[-1].carried_out
+
+
+def test_a_capacity_that_consumers_tell_of_is_planned_with() -> None:
+    learning = {"learns_capacity": True, "capacity_floor": 100.0, "packing_capacity": None}
+    world = a_world(partitions(6, 25.0), SETTINGS.model_copy(update=learning))
+    run(world, 10)
+    assert loads(world) == [75.0, 75.0]
+    for consumer in world.consumers.values():
+        consumer.throughput = Throughput(bytes_per_s=400.0, variation=0.0, cycles=9, record_bytes=1000.0)
+    run(world, 90)
+    assert loads(world) == [150.0]
 
 
 def test_consumers_that_are_not_needed_any_more_are_ended() -> None:

@@ -54,6 +54,9 @@ class MemoryGroup:
     def claim(self, claim: Claim) -> None:
         self.claims.append(claim.paused)
 
+    def decided_since(self, moment: float) -> list[Decision]:
+        return [decision for decision in self.decisions if decision.decided_at >= moment]
+
     def receive(self, timeout_s: float) -> list[Received]:
         time.sleep(min(timeout_s, 0.01))
         reports: list[Received] = [

@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from controller.pinning import parse_partition
 from controller.settings import ControllerSettings
+from domain.messages import Throughput
 from domain.partitions import TopicPartition
 
 
@@ -72,3 +73,23 @@ def test_a_partition_has_two_spellings(name: str) -> None:
 
 def test_a_topic_may_have_hyphens() -> None:
     assert parse_partition("a-1-2") == TopicPartition("a-1", 2)
+
+
+def test_a_capacity_that_is_learned_begins_at_the_floor() -> None:
+    told = [Throughput(bytes_per_s=8e6, variation=0.0, cycles=9, record_bytes=1000.0)]
+    settings = ControllerSettings.model_validate({"consumer_capacity": "auto", "capacity_floor": 1e6})
+    assert settings.consumer_capacity == 1e6
+    assert settings.having_learned([]) == settings
+    learned = settings.having_learned(told)
+    assert (learned.consumer_capacity, learned.packing) == (8e6, 6e6)
+    assert learned.having_learned([]).consumer_capacity == 8e6, "who told is gone, what was told stays"
+
+
+def test_a_capacity_that_is_set_stays() -> None:
+    told = [Throughput(bytes_per_s=8e6, variation=0.0, cycles=9, record_bytes=1000.0)]
+    assert ControllerSettings().having_learned(told) == ControllerSettings()
+
+
+def test_the_floor_is_within_the_ceiling() -> None:
+    with pytest.raises(ValidationError, match=r"capacity_ceiling \(1e\+06\) is below capacity_floor"):
+        ControllerSettings(capacity_floor=2e6, capacity_ceiling=1e6)

@@ -163,9 +163,11 @@ def test_plans_that_need_not_be_stay_within_the_migration_budget(budget: float, 
     world = a_world(
         orders(*loads[0]), {"migration_budget": budget, "migration_window_s": window_s, "scale_down_window_s": 10.0}
     )
-    for speeds in loads:
+    for number, speeds in enumerate(loads):
         world.speeds = orders(*speeds)
         run(world, 45)
+        if number % 2:
+            world.begin_controller()
     made = [decision for decision in world.decisions if decision.carried_out]
     for place, decision in enumerate(made):
         if decision.grounds is DecisionKind.VOLUNTARY and decision.plan.rscore > 0:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from controller.status.group_fold import GroupFold, GroupMessage
 from controller.status.group_view import GroupView, HeldPartition, LagReport, Sample, Transit
-from domain.messages import ConsumerState, ControllerClaim
+from domain.messages import ConsumerState, ControllerClaim, WriteSpeedReport
+from domain.speeds import Lag, WriteSpeeds
 from tests.cli.watch_messages import BEGAN, cycle, decision, partition, read, report, story, told, write_speeds
 
 MOVE = {"orders-0": (1, 1), "orders-1": (1, 2)}
@@ -110,6 +111,16 @@ def test_what_was_written_is_the_sum_of_all_cycles_each_counted_once() -> None:
     other = report(1, BEGAN + 2, "orders-0", incarnation="b", cycle=cycle(read("orders-0", BEGAN, BEGAN), size=50))
     view = view_of(second, first, second, other, first, report(1, BEGAN + 3, "orders-0", sequence=3))
     assert (view.bytes_written, view.records_written) == (1050, 30)
+
+
+def test_the_lag_in_seconds_is_the_longest_of_any_partition_that_is_known() -> None:
+    def speeds(*seconds: float | None) -> WriteSpeedReport:
+        lags = {partition(f"orders-{place}"): Lag(1, 1.0, lag_s) for place, lag_s in enumerate(seconds)}
+        return WriteSpeedReport.of(WriteSpeeds(BEGAN, dict.fromkeys(lags, 1.0), lags=lags))
+
+    assert view_of(speeds(3.0, 12.0, None)).lag_s == 12.0
+    assert view_of(speeds(None)).lag_s is None
+    assert view_of().lag_s is None
 
 
 def test_the_highest_lag_is_that_of_all_partitions_together_at_one_time() -> None:

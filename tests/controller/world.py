@@ -92,7 +92,8 @@ class World:
         self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled), begun.epoch)
         self.epoch = begun.epoch
         self.listens = True
-        self.handle(Started(self.now, frozenset(self.consumers), begun))
+        decided = tuple(d for d in self.decisions if d.decided_at > self.now - self.settings.migration_window_s)
+        self.handle(Started(self.now, frozenset(self.consumers), begun, decided))
 
     def handle(self, event: Event) -> None:
         if self.listens:

@@ -40,7 +40,7 @@ def test_other_names_say_none(name: str) -> None:
 
 
 def test_the_operators_part_stays_and_the_controllers_part_is_added() -> None:
-    made = deployment(parse_template(TEMPLATE), "lake", 3, Owner("lake-controller", "abc"))
+    made = deployment(parse_template(TEMPLATE), "lake", 3, Owner("kcga-controller", "abc", "kcga:1"))
     pod = made["spec"]["template"]
     assert made["metadata"]["name"] == "lake-consumer-3"
     assert made["metadata"]["labels"]["team"] == "lake"

@@ -129,7 +129,7 @@ def test_the_consumers_of_the_controller_before_are_adopted(cluster: Cluster) ->
 
 def test_the_deployment_says_whose_it_is_and_which_consumer(cluster: Cluster, kubelet: ProcessKubelet) -> None:
     owner = cluster.apps.create_namespaced_deployment(cluster.namespace, a_deployment("controller"))
-    fleet = cluster.fleet(template(), Owner("controller", owner.metadata.uid))
+    fleet = cluster.fleet(template(), Owner("controller", owner.metadata.uid, "sleeps"))
     fleet.create(3)
     wait_until(lambda: fleet.consumers() == {3} and cluster.is_ready(3))
     made = cluster.deployment(3)

@@ -77,7 +77,7 @@ def measured(at: float, stored: int, end: int | None, topic_id: str = "a") -> Lo
 
 @pytest.fixture
 def estimates() -> SpeedEstimates:
-    estimates = SpeedEstimates(window_s=30, hold_s=15, interval_s=1)
+    estimates = SpeedEstimates(window_s=6, hold_s=15)
     estimates.follow([A0, A1])
     return estimates
 

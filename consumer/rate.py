@@ -1,0 +1,52 @@
+"""How fast a consumer is while it always has enough to do: the constant that packing rests on.
+
+A cycle counts if it shows the consumer's own limit: its batch was full, and no request for its records came back empty.
+Its time is that from the end of the write before to the end of its own, whichever of fetching and writing took it.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from domain.messages import Throughput
+
+NEWEST = 30
+"""So many cycles are remembered."""
+FEWEST = 3
+"""With fewer, nothing is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cycle:
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SaturatedRate:
+    """What the newest saturated cycles tell."""
+
+    _cycles: tuple[_Cycle, ...] = ()
+
+    def after(self, size_bytes: int, seconds: float) -> "SaturatedRate":
+        """With one more saturated cycle: of so many bytes of keys and values, in so many seconds (more than 0)."""
+        return replace(self, _cycles=(*self._cycles, _Cycle(size_bytes, seconds))[-NEWEST:])
+
+    def throughput(self, record_bytes: float, compression: float | None) -> Throughput | None:
+        """What a report says of it; none while there are too few cycles.
+
+        Args:
+            record_bytes: the mean of a record's key and value.
+            compression: bytes of keys and values for each byte that the brokers sent, if known.
+        """
+        if len(self._cycles) < FEWEST:
+            return None
+        seconds = sum(cycle.seconds for cycle in self._cycles)
+        rate = sum(cycle.bytes for cycle in self._cycles) / seconds
+        squares = sum(cycle.seconds * (cycle.bytes / cycle.seconds - rate) ** 2 for cycle in self._cycles)
+        return Throughput(
+            bytes_per_s=rate,
+            variation=math.sqrt(squares / seconds) / rate,
+            cycles=len(self._cycles),
+            record_bytes=record_bytes,
+            compression=compression,
+        )

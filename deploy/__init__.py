@@ -1,0 +1,1 @@
+"""What `kcga deploy` applies: a base, and overlays that say where."""

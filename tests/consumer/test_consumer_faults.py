@@ -1,0 +1,152 @@
+"""What befalls lake, brokers and JVM under a consumer: it keeps its data, says what is wrong, and goes on or ends."""
+
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from cli.embedded.broker import Broker
+from cli.embedded.jars import KAFKA, obtain
+from cli.embedded.java import Java
+from cli.embedded.spark import SparkConnectServer
+from consumer.runner import LeaseError
+from consumer.settings import ConsumerSettings
+from consumer.verify import PartitionAccount, verify
+from domain.messages import ConsumerReport, ConsumerState
+from domain.partitions import TopicPartition
+from tests.consumer.consumer_driver import Driver, RunningConsumer, StartConsumer, StartProcess
+
+FULL_FOR_S = 60.0
+
+
+def ready(report: ConsumerReport) -> bool:
+    return report.state is ConsumerState.READY
+
+
+def degraded(report: ConsumerReport) -> bool:
+    return report.state is ConsumerState.DEGRADED
+
+
+def whole(count: int) -> PartitionAccount:
+    """All of the first so many records, each once."""
+    return PartitionAccount(rows=count, distinct_offsets=count, first_offset=0, last_offset=count - 1)
+
+
+@contextmanager
+def no_space_for(server: SparkConnectServer) -> Iterator[None]:
+    """The server's writes to files fail, as on a full disk: none of its files may have a byte."""
+    root = psutil.Process(server.child.pid)
+    processes = [root, *root.children(recursive=True)]
+    before = {process.pid: resource.prlimit(process.pid, resource.RLIMIT_FSIZE) for process in processes}
+    for pid, (_, hard) in before.items():
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        for pid, limits in before.items():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.slow
+def test_a_lake_that_is_full_for_a_minute_gets_every_record_once(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    spark_server: SparkConnectServer,
+    lake_root: Path,
+    data_topic: str,
+) -> None:
+    partition = TopicPartition(data_topic, 0)
+    start_consumer(1)
+    driver.produce(partition, 0, 5_000)
+    driver.start([partition], driver.wait_for(ready))
+    driver.wait_until_read(5_000)
+    with no_space_for(spark_server):
+        driver.produce(partition, 5_000, 10_000)
+        reason = driver.wait_for(degraded).reason
+        assert reason is not None
+        assert data_topic in reason
+        driver.listen(FULL_FOR_S)
+        assert driver.read_by() == 5_000
+    driver.wait_until_read(15_000)
+    driver.wait_for(ready, seen=False)
+    assert verify(spark_server.remote, str(lake_root), [data_topic]) == {partition: whole(15_000)}
+
+
+@pytest.mark.slow
+def test_a_jvm_of_its_own_that_is_killed_ends_the_consumer_with_its_data_unread(
+    driver: Driver,
+    start_process: StartProcess,
+    own_spark: dict[str, Any],
+    spark_server: SparkConnectServer,
+    lake_root: Path,
+    data_topic: str,
+) -> None:
+    partition = TopicPartition(data_topic, 0)
+    driver.produce(partition, 0, 20_000)
+    process = start_process(1, **own_spark)
+    driver.start([partition], driver.wait_for(ready))
+    driver.wait_for(lambda report: report.cycle is not None)
+    for child in psutil.Process(process.pid).children(recursive=True):
+        child.kill()
+    assert process.wait(90.0) > 0
+    start_process(1)
+    successor = driver.wait_for(lambda report: ready(report) and report.incarnation != driver.reports[0].incarnation)
+    driver.start([partition], successor)
+    deadline = time.monotonic() + 90.0
+    while driver.committed([partition]) != {partition: 20_000}:
+        assert time.monotonic() < deadline
+        driver.listen(0.5)
+    assert verify(spark_server.remote, str(lake_root), [data_topic]) == {partition: whole(20_000)}
+
+
+@pytest.fixture
+def own_broker(java: Java, tmp_path: Path) -> Iterator[Broker]:
+    """One that the test may stop."""
+    with Broker(tmp_path / "own-broker", jars=obtain(KAFKA), java=java) as broker:
+        yield broker
+
+
+@pytest.mark.slow
+def test_brokers_that_are_away_for_a_moment_cost_no_record_and_for_longer_than_the_lease_end_the_consumer(
+    own_broker: Broker,
+    unique_name: str,
+    consumer_settings: dict[str, Any],
+    consumer_arguments: Callable[[int], dict[str, Any]],
+    spark_server: SparkConnectServer,
+    lake_root: Path,
+) -> None:
+    partition = TopicPartition(f"{unique_name}.data", 0)
+    metadata_topic = f"{unique_name}.metadata"
+    created = AdminClient({"bootstrap.servers": own_broker.bootstrap_servers}).create_topics(
+        [NewTopic(partition.topic, num_partitions=1), NewTopic(metadata_topic, num_partitions=2)]
+    )
+    for topic in created.values():
+        topic.result(30.0)
+    driver = Driver(own_broker.bootstrap_servers, metadata_topic, unique_name)
+    servers = {"bootstrap_servers": own_broker.bootstrap_servers}
+    settings = {"settings": ConsumerSettings(**consumer_settings)}
+    consumer = RunningConsumer(consumer_arguments(1) | servers | settings)
+    driver.start([partition], driver.wait_for(ready))
+    for number in range(2):
+        driver.produce(partition, number * 5_000, 5_000)
+        os.killpg(own_broker.child.pid, signal.SIGSTOP)
+        time.sleep(3.0)
+        os.killpg(own_broker.child.pid, signal.SIGCONT)
+        driver.wait_until_read(5_000 * (number + 1))
+    assert verify(spark_server.remote, str(lake_root), [partition.topic]) == {partition: whole(10_000)}
+    os.killpg(own_broker.child.pid, signal.SIGSTOP)
+    try:
+        error = consumer.end()
+    finally:
+        os.killpg(own_broker.child.pid, signal.SIGCONT)
+    driver.close()
+    assert isinstance(error, LeaseError)
+    assert "no report has reached the brokers" in str(error)

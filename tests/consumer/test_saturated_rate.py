@@ -1,0 +1,42 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consumer.rate import FEWEST, NEWEST, SaturatedRate
+
+
+def rate_of(*cycles: tuple[int, float]) -> SaturatedRate:
+    rate = SaturatedRate()
+    for size_bytes, seconds in cycles:
+        rate = rate.after(size_bytes, seconds)
+    return rate
+
+
+def test_too_few_cycles_tell_nothing() -> None:
+    assert rate_of(*[(5_000_000, 1.0)] * (FEWEST - 1)).throughput(1000.0, None) is None
+
+
+def test_the_rate_is_all_bytes_over_all_time() -> None:
+    told = rate_of((6_000_000, 1.0), (6_000_000, 2.0), (6_000_000, 3.0)).throughput(940.0, 12.5)
+    assert told is not None
+    assert told.bytes_per_s == 3_000_000
+    assert (told.cycles, told.record_bytes, told.compression) == (3, 940.0, 12.5)
+
+
+def test_a_constant_rate_has_no_variation() -> None:
+    told = rate_of(*[(5_000_000, 1.25)] * 5, (2_500_000, 0.625)).throughput(1000.0, None)
+    assert told is not None
+    assert told.variation == 0.0
+
+
+def test_what_is_long_ago_is_forgotten() -> None:
+    told = rate_of((1, 1000.0), *[(5_000_000, 1.0)] * NEWEST).throughput(1000.0, None)
+    assert told is not None
+    assert told.bytes_per_s == 5_000_000
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**9), st.floats(0.01, 1000.0)), min_size=FEWEST, max_size=NEWEST))
+def test_the_rate_lies_between_the_slowest_and_the_fastest_cycle(cycles: list[tuple[int, float]]) -> None:
+    told = rate_of(*cycles).throughput(1.0, None)
+    assert told is not None
+    rates = [size_bytes / seconds for size_bytes, seconds in cycles]
+    assert min(rates) * (1 - 1e-9) <= told.bytes_per_s <= max(rates) * (1 + 1e-9)

@@ -1,0 +1,639 @@
+"""The handover, explored to its end: two consumers, two partitions, and everything that can befall them.
+
+The controller's part is the real one: `Group`, `next_steps`, `FormerWriters`. So are the consumers' `Holding` and what
+they look up in the group's commits. What is modelled is the world between them:
+
+- A message that was sent may arrive at any later moment, again and again, after later ones, or never.
+- A process may be given up while it lives, and goes on as it was; it may die, and is found dead at any later moment.
+- A controller may be replaced at any moment. What it sent may still arrive. The next one knows what claims and reports
+  have told.
+- A take-over has two steps that others can see: it seals whom it has to and looks up its position; later it claims.
+  From the first one on what the process reads takes effect, until it is sealed itself.
+
+There is no time: whatever waits for a time-out may happen at once. Each kind of fault happens as often as `Faults`
+says, so the worlds are finitely many.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
+from typing import NamedTuple
+
+from consumer.claims import RELEASED, Committed, claim, to_seal
+from consumer.commands import Holding
+from controller.former_writers import FormerWriters
+from controller.group import Group, Member, Pending
+from controller.handover import next_steps
+from domain.assignment import Assignment, ConsumerId
+from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Order, PartitionRef, writer
+from domain.partitions import TopicPartition
+
+LAST = "b"
+"""Processes under a number are called a and b: where b has ended too the world is not looked at any further."""
+NEVER, ALWAYS = float("-inf"), float("inf")
+
+
+class Faults(NamedTuple):
+    """How often what may still happen."""
+
+    plans: int = 1
+    """Changes of the assignment without need."""
+    suspicions: int = 0
+    """Consumers that are given up though they may live."""
+    deaths: int = 0
+    replacements: int = 0
+    """Of the controller."""
+    resends: int = 0
+    losses: int = 0
+    """Of all that is on its way to consumers."""
+
+
+class Guards(NamedTuple):
+    """What of the protocol is in force."""
+
+    seals: bool = True
+    has_barriers: bool = True
+    tells_what_it_takes_over: bool = True
+    """A successor shows whether it reads, or only holds, a partition."""
+
+
+NO_FAULTS, ALL_GUARDS = Faults(plans=0), Guards()
+
+
+class Reading(NamedTuple):
+    partition: TopicPartition
+    told: tuple[str, ...]
+    placed: bool = False
+    claimed: bool = False
+
+
+class Report(NamedTuple):
+    """What a report says that matters."""
+
+    applied: Order
+    held: tuple[TopicPartition, ...] = ()
+    taking_over: tuple[TopicPartition, ...] = ()
+
+
+class Sent(NamedTuple):
+    """A command, in ascending order of who gets it."""
+
+    consumer: ConsumerId
+    incarnation: str
+    order: Order
+    action: Action
+    partitions: tuple[TopicPartition, ...]
+    seal: tuple[str, ...]
+
+
+class Process(NamedTuple):
+    consumer: ConsumerId
+    incarnation: str
+    newest: Report
+    """What it says of itself now, as often as it likes."""
+    before: Report | None = None
+    """What it said before, where that may still arrive."""
+    applied: Order = Order(0, 0)
+    readings: tuple[Reading, ...] = ()
+    alive: bool = True
+
+    @property
+    def writer(self) -> str:
+        return writer(self.consumer, self.incarnation)
+
+
+NEWEST, BEFORE, OLDER = 2, 1, 0
+"""The sequences of reports, as far as they matter."""
+
+
+class FrozenMember(NamedTuple):
+    consumer: ConsumerId
+    incarnation: str | None
+    report_sequence: int
+    state: ConsumerState
+    held: frozenset[TopicPartition]
+    pending: tuple[tuple[TopicPartition, Action, Order], ...]
+    named: tuple[tuple[TopicPartition, frozenset[str]], ...]
+    barrier: Order | None
+    condemned: bool
+
+
+class FrozenController(NamedTuple):
+    """A controller that cannot change, so that worlds can be told apart."""
+
+    epoch: int
+    sequence: int
+    desired: Assignment
+    members: tuple[FrozenMember, ...]
+    ended: frozenset[str]
+    unsealed: tuple[tuple[str, frozenset[TopicPartition] | None, frozenset[str]], ...]
+    settled: tuple[str, ...]
+    synchronized: bool
+
+
+@dataclass
+class Acting:
+    """A controller at work."""
+
+    epoch: int
+    sequence: int
+    desired: Assignment
+    group: Group
+    synchronized: bool
+
+    def next_order(self) -> Order:
+        self.sequence += 1
+        return Order(self.epoch, self.sequence)
+
+    def send(self, consumer: ConsumerId, action: Action, partitions: tuple[TopicPartition, ...]) -> ConsumerCommand:
+        command = self.group.command(consumer, action, partitions, self.next_order(), 0)
+        self.group.sent(command, 0.0)
+        return command
+
+    def freeze(self) -> FrozenController:
+        former = self.group.former
+        return FrozenController(
+            self.epoch,
+            self.sequence,
+            self.desired,
+            tuple(map(_frozen, self.group.values())),
+            frozenset(self.group._ended),
+            tuple(
+                (name, None if each.partitions is None else frozenset(each.partitions), frozenset(each.sealed))
+                for name, each in sorted(former._unsealed.items())
+            ),
+            tuple(sorted(former.settled)),
+            self.synchronized,
+        )
+
+
+def _frozen(member: Member) -> FrozenMember:
+    return FrozenMember(
+        member.consumer,
+        member.incarnation,
+        member.report_sequence,
+        member.state,
+        member.held,
+        tuple((partition, each.action, each.order) for partition, each in sorted(member.pending.items())),
+        tuple(sorted(member.named.items(), key=lambda item: item[0])),
+        member.barrier,
+        member.condemned,
+    )
+
+
+def thaw(frozen: FrozenController) -> Acting:
+    group = Group()
+    group._ended = set(frozen.ended)
+    group.former = FormerWriters()
+    group.former.inherit((), frozen.settled)
+    for name, partitions, sealed in frozen.unsealed:
+        group.former.add(name, partitions)
+        group.former._unsealed[name].sealed = set(sealed)
+    for each in frozen.members:
+        group._members[each.consumer] = Member(
+            each.consumer,
+            since=0.0,
+            heard_at=0.0,
+            incarnation=each.incarnation,
+            report_sequence=each.report_sequence,
+            state=each.state,
+            held=each.held,
+            pending={partition: Pending(action, order, 0.0) for partition, action, order in each.pending},
+            named=dict(each.named),
+            barrier=each.barrier,
+            condemned=each.condemned,
+        )
+    return Acting(frozen.epoch, frozen.sequence, frozen.desired, group, frozen.synchronized)
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """Equal to what is equal in all of its parts; that is asked often, so the parts are hashed once."""
+
+    controller: FrozenController
+    processes: tuple[Process, ...]
+    commands: frozenset[Sent] = frozenset()
+    """All that were sent and may still count."""
+    heard: frozenset[str] = frozenset()
+    """The writers of which partition 0 has a report."""
+    claimed_unsealed: tuple[str, ...] = ()
+    claimed_settled: tuple[str, ...] = ()
+    sealed: frozenset[tuple[str, str]] = frozenset()
+    fenced: frozenset[str] = frozenset()
+    notes: tuple[tuple[TopicPartition, str], ...] = ()
+    """Of each partition's commit."""
+    left: Faults = NO_FAULTS
+
+    @cached_property
+    def _parts(self) -> tuple[object, ...]:
+        return tuple(vars(self)[each.name] for each in fields(self))
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, World) and self._parts == other._parts
+
+
+@cache
+def _report(consumer: ConsumerId, incarnation: str, sequence: int, said: Report) -> ConsumerReport:
+    return ConsumerReport(
+        consumer=consumer,
+        incarnation=incarnation,
+        sequence=sequence,
+        sent_at=0.0,
+        state=ConsumerState.READY,
+        applied_epoch=said.applied.epoch,
+        applied_sequence=said.applied.sequence,
+        partitions=tuple(map(PartitionRef.of, said.held)),
+        taking_over=tuple(map(PartitionRef.of, said.taking_over)),
+    )
+
+
+@cache
+def _command(sent: Sent) -> ConsumerCommand:
+    return ConsumerCommand(
+        consumer=sent.consumer,
+        incarnation=sent.incarnation,
+        epoch=sent.order.epoch,
+        plan=0,
+        sequence=sent.order.sequence,
+        action=sent.action,
+        partitions=tuple(map(PartitionRef.of, sent.partitions)),
+        seal=sent.seal,
+    )
+
+
+class Model:
+    """The worlds that can follow on one another.
+
+    Args:
+        partitions: two.
+        guards: what of the protocol is in force.
+    """
+
+    def __init__(self, partitions: tuple[TopicPartition, ...], guards: Guards = ALL_GUARDS) -> None:
+        self.partitions = partitions
+        self.guards = guards
+        first, second = partitions
+        self.plans = (
+            Assignment({first: 1, second: 1}),
+            Assignment({first: 1, second: 2}),
+            Assignment({first: 2, second: 2}),
+        )
+
+    def beginning(self, faults: Faults) -> World:
+        """Two consumers are ready, and the first reads both partitions."""
+        acting = Acting(1, 1, self.plans[0], Group(), synchronized=True)
+        readings = tuple(Reading(partition, (), placed=True, claimed=True) for partition in self.partitions)
+        first = Process(1, "a", Report(Order(1, 1), self.partitions), applied=Order(1, 1), readings=readings)
+        second = Process(2, "a", Report(Order(0, 0)))
+        for process in (first, second):
+            acting.group.add(process.consumer, 0.0)
+            acting.group.receive(_report(process.consumer, "a", NEWEST, process.newest), 0.0)
+        heard = frozenset({first.writer, second.writer})
+        notes = tuple((partition, claim(first.writer)) for partition in self.partitions)
+        return World(acting.freeze(), (first, second), heard=heard, notes=notes, left=faults)
+
+    @staticmethod
+    def out_of_names(world: World) -> bool:
+        return any(process.incarnation == LAST and not process.alive for process in world.processes)
+
+    def violation(self, world: World) -> bool:
+        """Whether of two processes what they read of one partition takes effect."""
+        return any(len(self._readers(world, partition)) > 1 for partition in self.partitions)
+
+    def converged(self, world: World) -> bool:
+        """Whether each partition has one reader, which goes on and is the one that it is to have."""
+        desired = world.controller.desired
+        return (
+            world.controller.synchronized
+            and len(desired) == len(self.partitions)
+            and all(
+                [process.consumer for process in self._readers(world, partition)] == [desired[partition]]
+                and all(
+                    process.alive and process.writer not in world.fenced for process in self._readers(world, partition)
+                )
+                for partition in self.partitions
+            )
+        )
+
+    def _readers(self, world: World, partition: TopicPartition) -> list[Process]:
+        return [
+            process
+            for process in world.processes
+            if process.alive and (process.writer, partition.topic) not in world.sealed
+            for reading in process.readings
+            if reading.partition == partition and reading.placed
+        ]
+
+    # What can happen
+
+    def without_faults(self, world: World) -> Iterator[World]:
+        """What goes on by itself; where nothing does, what was sent is sent again."""
+        if self.out_of_names(world):
+            return
+        goes_on = False
+        for following in self._by_itself(world):
+            goes_on = True
+            yield following
+        if not goes_on:
+            yield self._after(world, thaw(world.controller), resend=True)
+
+    def _by_itself(self, world: World) -> Iterator[World]:
+        for place, process in enumerate(world.processes):
+            if process.alive:
+                yield from self._deliver(world, place, process)
+                yield from self._go_on(world, place, process)
+            yield from self._hear(world, process)
+        yield from self._give_up_the_silent(world)
+        yield from self._find_the_dead(world)
+        yield from self._give_unread_partitions_a_reader(world)
+
+    def _deliver(self, world: World, place: int, process: Process) -> Iterator[World]:
+        """Any command that counts arrives."""
+        held = {reading.partition: reading for reading in process.readings}
+        holding = Holding(process.consumer, process.incarnation, process.applied, dict.fromkeys(held, Order(0, 0)))
+        for sent in sorted(world.commands):
+            following, change = holding.apply([_command(sent)])
+            if following.applied == process.applied:
+                continue
+            readings, notes = dict(held), dict(world.notes)
+            for partition in change.stop:
+                if readings.pop(partition).claimed:
+                    notes[partition] = RELEASED
+            if notes != dict(world.notes) and process.writer in world.fenced:
+                yield self._with(world, place, _ended(process))
+                continue
+            readings.update({partition: Reading(partition, change.seal) for partition in change.start})
+            obeyed = process._replace(
+                applied=following.applied, readings=tuple(readings[partition] for partition in sorted(readings))
+            )
+            yield self._with(replace(world, notes=tuple(sorted(notes.items()))), place, self._reporting(obeyed))
+
+    def _go_on(self, world: World, place: int, process: Process) -> Iterator[World]:
+        """A take-over makes a step, or the next commit is refused."""
+        notes = dict(world.notes)
+        for number, reading in enumerate(process.readings):
+            topic, note = reading.partition.topic, notes.get(reading.partition)
+            if not reading.placed:
+                former = to_seal(process.writer, reading.told, [Committed(0, note)] if note else [])
+                sealed = world.sealed | {(each, topic) for each in former}
+                fenced = world.fenced.union(former)
+                placed = self._with_reading(process, number, reading._replace(placed=True))
+                yield self._with(replace(world, sealed=sealed, fenced=fenced), place, placed)
+            elif process.writer in world.fenced:
+                yield self._with(world, place, _ended(process))
+            elif not reading.claimed:
+                claimed = {**notes, reading.partition: claim(process.writer)}
+                reads = self._with_reading(process, number, reading._replace(claimed=True))
+                yield self._with(replace(world, notes=tuple(sorted(claimed.items()))), place, self._reporting(reads))
+
+    def _hear(self, world: World, process: Process) -> Iterator[World]:
+        """A report that says something new arrives."""
+        for sequence, said in ((NEWEST, process.newest), (BEFORE, process.before)):
+            if said is None:
+                continue
+            acting = thaw(world.controller)
+            acting.group.receive(_report(process.consumer, process.incarnation, sequence, said), 0.0)
+            following = self._after(replace(world, heard=world.heard | {process.writer}), acting)
+            if following != world:
+                yield following
+
+    def _give_up_the_silent(self, world: World) -> Iterator[World]:
+        """A process that has ended says nothing, and one that is settled is not listened to; who is given up is killed,
+        whatever process is there by now."""
+        dead = {process[:2] for process in world.processes if not process.alive}
+        settled = {process.consumer for process in world.processes if process.writer in world.controller.settled}
+        for member in world.controller.members:
+            unheard = member.incarnation is None and member.consumer in settled
+            if not member.condemned and (unheard or (member.consumer, member.incarnation) in dead):
+                acting = thaw(world.controller)
+                acting.group.condemn(member.consumer)
+                yield self._after(world, acting)
+        for place, process in enumerate(world.processes):
+            given_up = any(each.condemned and each.consumer == process.consumer for each in world.controller.members)
+            if process.alive and given_up:
+                yield self._with(world, place, _ended(process))
+
+    def _find_the_dead(self, world: World) -> Iterator[World]:
+        """A process that has ended is found to have; another one may come under its number, unless it is one itself."""
+        members = {member.consumer for member in world.controller.members}
+        newest = {process.consumer: process for process in world.processes}
+        for process in newest.values():
+            if process.alive or process.consumer not in members:
+                continue
+            acting = thaw(world.controller)
+            acting.group.remove(process.consumer)
+            acting.group.add(process.consumer, 0.0)
+            successor = Process(process.consumer, chr(ord(process.incarnation) + 1), Report(Order(0, 0)))
+            yield self._after(replace(world, processes=(*world.processes, successor)), acting)
+
+    def _give_unread_partitions_a_reader(self, world: World) -> Iterator[World]:
+        acting = thaw(world.controller)
+        able = [consumer for consumer in acting.group if acting.group[consumer].accepts_partitions]
+        desired = {p: c for p, c in acting.desired.items() if c in able}
+        if acting.synchronized and able and len(desired) < len(self.partitions):
+            acting.desired = Assignment({**dict.fromkeys(self.partitions, able[0]), **desired})
+            yield self._after(world, acting)
+
+    def with_a_fault(self, world: World) -> Iterator[World]:
+        """What may befall it besides."""
+        if self.out_of_names(world):
+            return
+        left = world.left
+        controller = world.controller
+        if left.plans and controller.synchronized:
+            able = {member.consumer for member in thaw(controller).group.values() if member.accepts_partitions}
+            for plan in self.plans:
+                if plan != controller.desired and plan.consumers <= able:
+                    acting = thaw(controller)
+                    acting.desired = plan
+                    yield self._after(replace(world, left=left._replace(plans=left.plans - 1)), acting)
+        if left.suspicions:
+            counted_on = [member.consumer for member in controller.members if not member.condemned]
+            for consumer in counted_on if len(counted_on) > 1 else ():
+                acting = thaw(controller)
+                acting.group.condemn(consumer)
+                yield self._after(replace(world, left=left._replace(suspicions=left.suspicions - 1)), acting)
+        if left.deaths:
+            for place, process in enumerate(world.processes):
+                if process.alive:
+                    fewer = replace(world, left=left._replace(deaths=left.deaths - 1))
+                    yield self._with(fewer, place, _ended(process))
+        if left.replacements:
+            begun = replace(world, left=left._replace(replacements=left.replacements - 1))
+            yield self._replaced(begun)
+            yield self._replaced(_claimed(begun))
+        if left.resends and controller.synchronized:
+            fewer = replace(world, left=left._replace(resends=left.resends - 1))
+            yield self._after(fewer, thaw(controller), resend=True)
+        if left.losses and world.commands:
+            yield replace(world, commands=frozenset(), left=left._replace(losses=left.losses - 1))
+
+    def _replaced(self, world: World) -> World:
+        """Another controller begins."""
+        acting = Acting(world.controller.epoch + 1, 0, Assignment(), Group(), synchronized=False)
+        unsealed = (world.heard | set(world.claimed_unsealed)) - set(world.claimed_settled)
+        acting.group.former.inherit(sorted(unsealed), world.claimed_settled)
+        for member in world.controller.members:
+            acting.group.add(member.consumer, 0.0, barrier=acting.next_order())
+        return self._after(world, acting)
+
+    # What follows at once
+
+    def _after(self, world: World, acting: Acting, *, resend: bool = False) -> World:
+        """What the controller does of itself after it has learned something."""
+        group = acting.group
+        sent: set[Sent] = set()
+        counted_on = [member for member in group.values() if not member.condemned]
+        if not acting.synchronized:
+            for member in counted_on:
+                if member.barrier is not None and member.incarnation is not None:
+                    sent.add(Sent(member.consumer, member.incarnation, member.barrier, Action.STOP, (), ()))
+                    if not self.guards.has_barriers:
+                        member.barrier = None
+            if all(member.barrier is None for member in counted_on):
+                acting.synchronized = True
+                acting.desired = group.assignment
+        if acting.synchronized:
+            steps = next_steps(acting.desired, group, ALWAYS if resend else NEVER)
+            for action, consumers in ((Action.STOP, steps.stop), (Action.START, steps.start)):
+                for consumer, partitions in consumers.items():
+                    command = acting.send(consumer, action, partitions)
+                    seal = command.seal if self.guards.seals else ()
+                    sent.add(Sent(consumer, command.incarnation, command.order, action, partitions, seal))
+        return _canonical(replace(world, controller=acting.freeze(), commands=world.commands | sent))
+
+    @staticmethod
+    def _with(world: World, place: int, process: Process) -> World:
+        controller = world.controller
+        if process.newest != world.processes[place].newest:  # what was heard as the newest is so no more
+            members = tuple(
+                member._replace(report_sequence=max(member.report_sequence - 1, OLDER))
+                if (member.consumer, member.incarnation) == process[:2]
+                else member
+                for member in controller.members
+            )
+            controller = controller._replace(members=members)
+        processes = (*world.processes[:place], process, *world.processes[place + 1 :])
+        return _canonical(replace(world, controller=controller, processes=processes))
+
+    @staticmethod
+    def _with_reading(process: Process, number: int, reading: Reading) -> Process:
+        return process._replace(readings=(*process.readings[:number], reading, *process.readings[number + 1 :]))
+
+    def _reporting(self, process: Process) -> Process:
+        """It reports what has changed."""
+        held = tuple(reading.partition for reading in process.readings)
+        taking_over = tuple(reading.partition for reading in process.readings if not reading.claimed)
+        said = Report(process.applied, held, taking_over if self.guards.tells_what_it_takes_over else ())
+        return process._replace(newest=said, before=process.newest) if said != process.newest else process
+
+
+def _ended(process: Process) -> Process:
+    return process._replace(alive=False, readings=(), applied=Order(0, 0))
+
+
+def _claimed(world: World) -> World:
+    """The controller has said what it knows."""
+    former = thaw(world.controller).group.former
+    return replace(world, claimed_unsealed=former.unsealed, claimed_settled=tuple(sorted(former.settled)))
+
+
+def _canonical(world: World) -> World:
+    """The same world with what cannot matter any more left out, and the smallest numbers that keep the orders apart."""
+    controller = world.controller
+    seen = {(member.consumer, member.incarnation or ""): member.report_sequence for member in controller.members}
+    commands = [
+        sent
+        for sent in world.commands
+        for process in world.processes
+        if process.alive and process[:2] == sent[:2] and sent.order > process.applied
+    ]
+    said = [process.newest.applied for process in world.processes]
+    said += [process.before.applied for process in world.processes if process.before]
+    orders = {
+        *(sent.order for sent in commands),
+        *(process.applied for process in world.processes),
+        *said,
+        *(order for member in controller.members for _, _, order in member.pending),
+        *(member.barrier for member in controller.members if member.barrier),
+    }
+    renamed: dict[Order, Order] = {Order(0, 0): Order(0, 0)}
+    for epoch in {order.epoch for order in orders}:
+        of_epoch = sorted(order for order in orders if order.epoch == epoch)
+        renamed |= {order: Order(epoch, rank) for rank, order in enumerate(of_epoch, start=1 if epoch else 0)}
+    return replace(
+        world,
+        controller=controller._replace(
+            sequence=max((renamed[order].sequence for order in orders if order.epoch == controller.epoch), default=0),
+            members=tuple(
+                member._replace(
+                    pending=tuple((partition, action, renamed[order]) for partition, action, order in member.pending),
+                    barrier=renamed[member.barrier] if member.barrier else None,
+                )
+                for member in controller.members
+            ),
+        ),
+        processes=tuple(
+            process._replace(
+                applied=renamed[process.applied],
+                newest=process.newest._replace(applied=renamed[process.newest.applied]),
+                before=process.before._replace(applied=renamed[process.before.applied])
+                if process.before and seen.get(process[:2], OLDER) < BEFORE
+                else None,
+            )
+            for process in world.processes
+        ),
+        commands=frozenset(sent._replace(order=renamed[sent.order]) for sent in commands),
+    )
+
+
+@dataclass(frozen=True)
+class Explored:
+    worlds: Mapping[World, Sequence[World]]
+    """All that were looked at, each with what follows if nothing more befalls the group."""
+    wrong: World | None = None
+    """The first in which two processes' reads take effect."""
+
+
+def explore(model: Model, faults: Faults) -> Explored:
+    """Looks at all worlds that can be reached, or at those until one is wrong."""
+    first = model.beginning(faults)
+    known = {first: first}
+    worlds: dict[World, list[World]] = {}
+    queue = deque([first])
+    while queue:
+        world = queue.popleft()
+        if model.violation(world):
+            return Explored(worlds, world)
+        by_itself = [known.setdefault(each, each) for each in model.without_faults(world)]
+        befallen = [known.setdefault(each, each) for each in model.with_a_fault(world)]
+        worlds[world] = by_itself
+        for following in (*by_itself, *befallen):
+            if following not in worlds:
+                worlds[following] = []
+                queue.append(following)
+    return Explored(worlds)
+
+
+def stuck(model: Model, explored: Explored) -> World | None:
+    """A world from which the group cannot converge even if nothing more befalls it; none if there is none."""
+    before: dict[World, list[World]] = {}
+    for world, following in explored.worlds.items():
+        for each in following:
+            before.setdefault(each, []).append(world)
+    converge = {world for world in explored.worlds if model.converged(world) or model.out_of_names(world)}
+    queue = deque(converge)
+    while queue:
+        for earlier in before.get(queue.popleft(), ()):
+            if earlier not in converge:
+                converge.add(earlier)
+                queue.append(earlier)
+    return next((world for world in explored.worlds if world not in converge), None)

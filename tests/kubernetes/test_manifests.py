@@ -1,0 +1,160 @@
+"""What is deployed: valid by the schemas, accepted by a real API server, and no more rights than are needed."""
+
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cli.deploy import OVERLAYS, render
+from cli.errors import UsageError
+from cli.main import app
+from controller.kubernetes.deployment import Owner, deployment, parse_template
+from tests.kubernetes.control_plane import ControlPlane
+
+SETTINGS = """
+[kafka]
+bootstrap_servers = "kafka:9092"
+group = "lake-writers"
+[monitor]
+topics = ["orders"]
+[consumer]
+spark_remote = "sc://spark:15002"
+lake_root = "gs://lake/kafka"
+"""
+OVERLAY_NAMES = sorted(overlay.name for overlay in OVERLAYS.iterdir() if overlay.is_dir())
+KUBERNETES = "1.35"
+FOREIGN = {"PodMonitoring"}
+"""Kinds that Kubernetes itself does not know."""
+
+POD_MONITORING = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: podmonitorings.monitoring.googleapis.com}
+spec:
+  group: monitoring.googleapis.com
+  names: {kind: PodMonitoring, plural: podmonitorings, singular: podmonitoring}
+  scope: Namespaced
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    file = tmp_path / "settings.toml"
+    file.write_text(SETTINGS)
+    return file
+
+
+def rendered(settings: Path, overlay: str, image: str | None = None) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(render(settings, overlay, image)))
+
+
+def the_map(objects: list[dict[str, Any]]) -> dict[str, str]:
+    (data,) = (each["data"] for each in objects if each["kind"] == "ConfigMap")
+    texts: dict[str, str] = data
+    return texts
+
+
+def a_consumer(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    return deployment(
+        parse_template(the_map(objects)["consumer.yaml"]), "lake", 7, Owner("kcga-controller", "1", "kcga")
+    )
+
+
+@pytest.mark.parametrize("overlay", OVERLAY_NAMES)
+def test_every_object_is_valid_by_the_strict_schemas(settings: Path, overlay: str) -> None:
+    objects = rendered(settings, overlay)
+    for each in (*objects, a_consumer(objects)):
+        if each["kind"] not in FOREIGN:
+            kubernetes_validate.validate(each, KUBERNETES, strict=True)
+
+
+@pytest.mark.parametrize("overlay", OVERLAY_NAMES)
+def test_a_real_api_server_takes_every_object(control_plane: ControlPlane, settings: Path, overlay: str) -> None:
+    objects = rendered(settings, overlay)
+    namespaces = [each for each in objects if each["kind"] == "Namespace"]
+    consumer = a_consumer(objects)
+    consumer["metadata"]["namespace"] = namespaces[0]["metadata"]["name"]
+    control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=POD_MONITORING)
+    control_plane.kubectl("wait", "--for=condition=established", "crd/podmonitorings.monitoring.googleapis.com")
+    # A dry run in a namespace needs the namespace. Warnings are what Pod Security and deprecations say.
+    control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=yaml.safe_dump_all(namespaces))
+    said = control_plane.kubectl(
+        "apply",
+        "--server-side",
+        "--dry-run=server",
+        "--validate=strict",
+        "--warnings-as-errors",
+        "--filename=-",
+        stdin=yaml.safe_dump_all([*objects, consumer]),
+    )
+    assert said.count("serverside-applied (server dry run)") == len(objects) + 1
+
+
+@pytest.mark.parametrize("overlay", OVERLAY_NAMES)
+def test_no_pod_may_more_than_it_needs(settings: Path, overlay: str) -> None:
+    objects = rendered(settings, overlay)
+    pods = [
+        each["spec"]["template"]["spec"] for each in (*objects, a_consumer(objects)) if each["kind"] == "Deployment"
+    ]
+    assert len(pods) == 3
+    for pod in pods:
+        assert pod["securityContext"]["runAsNonRoot"]
+        for container in pod["containers"]:
+            security = container["securityContext"]
+            assert security["readOnlyRootFilesystem"]
+            assert not security["allowPrivilegeEscalation"]
+            assert security["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_the_groups_settings_and_image_are_in_what_is_applied(settings: Path) -> None:
+    objects = rendered(settings, "gke", "registry/kcga:2")
+    assert the_map(objects)["settings.toml"] == SETTINGS
+    pods = [each["spec"]["template"] for each in objects if each["kind"] == "Deployment"]
+    assert {container["image"] for pod in pods for container in pod["spec"]["containers"]} == {"registry/kcga:2"}
+
+
+def test_pods_begin_anew_with_other_settings(settings: Path) -> None:
+    def annotations() -> list[dict[str, str]]:
+        deployments = (each for each in rendered(settings, "local") if each["kind"] == "Deployment")
+        return [each["spec"]["template"]["metadata"]["annotations"] for each in deployments]
+
+    before = annotations()
+    assert annotations() == before
+    settings.write_text(SETTINGS.replace("orders", "clicks"))
+    assert all(now != then for now, then in zip(annotations(), before, strict=True))
+
+
+def test_a_dry_run_prints_what_would_be_applied(settings: Path) -> None:
+    said = CliRunner().invoke(app, ["deploy", "--settings", str(settings), "--dry-run"])
+    assert said.exit_code == 0, said.output
+    assert {each["kind"] for each in yaml.safe_load_all(said.output)} >= {"Deployment", "Role", "NetworkPolicy"}
+
+
+def test_a_group_whose_name_is_none_for_kubernetes_is_refused(settings: Path) -> None:
+    settings.write_text(SETTINGS.replace("lake-writers", "Lake_Writers"))
+    with pytest.raises(UsageError, match=r"fleet: the group's name, 'Lake_Writers'.*set kubernetes\.name"):
+        render(settings, "local", None)
+
+
+def test_an_overlay_that_does_not_exist_is_refused(settings: Path) -> None:
+    with pytest.raises(UsageError, match="one of gke, local, or a folder"):
+        render(settings, "moon", None)
+
+
+def test_an_overlay_of_ones_own_is_checked(settings: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "consumer.yaml").write_text("kind: Pod")
+    (folder / "kustomization.yaml").write_text(
+        "configMapGenerator: [{name: kcga-settings, files: [consumer.yaml], options: {disableNameSuffixHash: true}}]"
+    )
+    with pytest.raises(UsageError, match="it must be one Deployment"):
+        render(settings, str(folder), None)
