@@ -15,6 +15,7 @@ CHUNK = 50
 """How many offsets are read at first, backwards; twice as many each further time."""
 AT_ONCE = 5_000
 REQUEST_TIMEOUT_S = 10.0
+AGAIN_AFTER_S = 0.1
 
 
 class Tail:
@@ -51,13 +52,21 @@ class Tail:
             yield from self._between(topic, partition, found.offset, high)
 
     def _bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        try:
-            low, high = self._consumer.get_watermark_offsets(Position(topic, partition), REQUEST_TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
-                return 0, 0
-            raise
-        return low, high
+        give_up_at = time.monotonic() + REQUEST_TIMEOUT_S
+        while True:
+            try:
+                low, high = self._consumer.get_watermark_offsets(Position(topic, partition), REQUEST_TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
+                    return 0, 0
+                # The leader has just changed, or the topic was made a moment ago: what the client knows is old.
+                passes = error.args[0].code() in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+                if not passes or time.monotonic() > give_up_at:
+                    raise
+                self._consumer.list_topics(topic, REQUEST_TIMEOUT_S)
+                time.sleep(AGAIN_AFTER_S)
+            else:
+                return low, high
 
     def _between(self, topic: str, partition: int, begin: int, end: int) -> Iterator[bytes]:
         """The records at these offsets, the last one excluded."""

@@ -47,6 +47,7 @@ def test_a_scale_up_is_seen_as_it_happens_and_says_why(browser: Browser, tmp_pat
             assert page.evaluate("window.stayed"), "it was not reloaded"
             assert serious_faults(page) == []
             scale_up.locator("summary").click()
+            expect(page.locator("#t-consumers")).to_have_text(re.compile(r"[3-9]"), timeout=SCALE_UP_WITHIN_MS)
             pictures = Path(os.environ.get(PICTURES, tmp_path))
             draw(page, pictures / "status-page.png")
         with opened(browser, url, PHONE, dark=True) as page:
@@ -67,7 +68,8 @@ def answers(url: str) -> bool:
 
 
 def draw(page: Page, file: Path) -> None:
-    page.wait_for_timeout(1_500)  # the bars have come to rest
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_timeout(2_500)  # the bars have come to rest
     page.mouse.move(0, 0)
     file.parent.mkdir(parents=True, exist_ok=True)
     tall = {"x": 0, "y": 0, "width": page.viewport_size["width"], "height": 1_180} if page.viewport_size else None

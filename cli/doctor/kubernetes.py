@@ -24,10 +24,9 @@ def check_kubernetes(settings: Settings) -> Iterator[Finding]:
         return
     set_up = settings.kubernetes
     namespace = set_up.namespace or own_namespace() or "default"
-    lease = f"{set_up.named_after(settings.kafka.group)}-controller"
     asked = [
         *((group, resource, verb, "") for group, resource, verbs in RIGHTS for verb in verbs),
-        *(("coordination.k8s.io", "leases", verb, lease) for verb in OF_ITS_LEASE),
+        *(("coordination.k8s.io", "leases", verb, set_up.lease) for verb in OF_ITS_LEASE),
     ]
     try:
         api = connect()

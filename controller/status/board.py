@@ -6,7 +6,7 @@ The controller is never held up: what it says is folded in at once, and a pictur
 import threading
 import time
 import zlib
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -102,7 +102,7 @@ class Board(Audience):
         self._fewest: int | None = None
         self._fewest_over_time: deque[Sample] = deque(maxlen=SAMPLES)
         self._lags: Mapping[TopicPartition, Lag] = {}
-        self._records: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._records: dict[tuple[int, int], bytes] = {}
         """The newest decisions as they were published, compressed."""
         self._newest: Decision | None = None
         self._counts = Counts()
@@ -165,7 +165,7 @@ class Board(Audience):
         self._fold.receive(decision)
         self._records[decision.epoch, decision.number] = zlib.compress(decision.encode(), 1)
         while len(self._records) > FULL_DECISIONS:
-            self._records.popitem(last=False)
+            del self._records[min(self._records)]
         if self._newest is None or (decision.epoch, decision.number) > (self._newest.epoch, self._newest.number):
             self._newest = decision
         self._version += 1

@@ -38,6 +38,7 @@ CONTROLLER = """
 consumer_capacity = 100
 packing_capacity = 80
 scale_down_window_s = 4
+recovery_time_s = 0
 engine = "mbfp"
 """
 
@@ -185,4 +186,4 @@ def test_the_doctor_names_what_is_missing_and_what_to_do(small: Settings, group:
     assert "no topic answers to 'orders' in monitor.topics" in said
     assert "metadata has 4 partitions, and max_consumers needs " in said
     assert "no session on sc://127.0.0.1:1" in said
-    assert "correct consumer.spark_remote" in said
+    assert "correct where Spark is, and consumer.lake_root" in said

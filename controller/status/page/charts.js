@@ -25,7 +25,9 @@ const CHARTS = [
 
 const past = { consumers: [], fewest_consumers: [], speed: [], lag: [], rscore: [] };
 let now = Date.now() / 1000;
-let span = 300;
+let chosen = 300; // how far back one wants to look, in s; a young group has a shorter past
+const SHORTEST_S = 60;
+const span = () => Math.min(chosen, Math.max(SHORTEST_S, now - (past.speed[0]?.[0] ?? now)));
 
 const figures = CHARTS.map((chart) => {
   const svg = drawn("svg", { class: "chart", role: "img" });
@@ -36,7 +38,7 @@ const figures = CHARTS.map((chart) => {
   svg.addEventListener("pointermove", (event) => {
     const box = svg.getBoundingClientRect();
     const share = (event.clientX - box.left - EDGE.left) / (box.width - EDGE.left - EDGE.right);
-    for (const each of figures) each.at = now - span + Math.min(1, Math.max(0, share)) * span;
+    for (const each of figures) each.at = now - span() + Math.min(1, Math.max(0, share)) * span();
     draw();
   });
   svg.addEventListener("pointerleave", () => {
@@ -85,7 +87,8 @@ function drawOne({ chart, svg, value, at }) {
   const width = svg.clientWidth;
   if (!width) return;
   svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-  const begin = now - span;
+  const width_s = span();
+  const begin = now - width_s;
   const series = chart.lines.map((line) => {
     const all = past[line.series];
     if (line.kind === "stems") return all.filter((sample) => sample[0] >= begin);
@@ -95,7 +98,7 @@ function drawOne({ chart, svg, value, at }) {
   const highest = Math.max(chart.whole ? 3 : 1e-9, ...series.flat().map((sample) => sample[1]));
   const marks = ticks(highest * 1.08, chart.whole);
   const top = marks.at(-1);
-  const x = (when) => EDGE.left + ((when - begin) / span) * (width - EDGE.left - EDGE.right);
+  const x = (when) => EDGE.left + ((when - begin) / width_s) * (width - EDGE.left - EDGE.right);
   const y = (what) => HEIGHT - EDGE.bottom - (what / top) * (HEIGHT - EDGE.top - EDGE.bottom);
   const nodes = [];
   for (const mark of marks) {
@@ -105,7 +108,7 @@ function drawOne({ chart, svg, value, at }) {
   }
   for (const share of width < 420 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]) {
     const anchor = share === 0 ? "start" : share === 1 ? "end" : "middle";
-    nodes.push(drawn("text", { x: x(begin + share * span), y: HEIGHT - 5, "text-anchor": anchor }, minute(begin + share * span)));
+    nodes.push(drawn("text", { x: x(begin + share * width_s), y: HEIGHT - 5, "text-anchor": anchor }, minute(begin + share * width_s)));
   }
   chart.lines.forEach((line, place) => {
     const samples = series[place];
@@ -136,7 +139,7 @@ function drawOne({ chart, svg, value, at }) {
   });
   const text = chart.lines[0].kind === "stems" ? `${said[0]} in all` : said.join(" / ");
   say(value, at === null ? text : `${time(at)}  ${text}`);
-  svg.setAttribute("aria-label", `${chart.title}: now ${said.join(", lower bound ")}, at most ${chart.form(highest)} in the last ${span / 60} minutes`);
+  svg.setAttribute("aria-label", `${chart.title}: now ${said.join(", lower bound ")}, at most ${chart.form(highest)} in the last ${Math.ceil(width_s / 60)} minutes`);
   svg.replaceChildren(...nodes);
 }
 
@@ -145,7 +148,7 @@ const total = (series, begin, end) =>
 
 for (const button of byId("spans").children) {
   button.addEventListener("click", () => {
-    span = Number(button.dataset.span);
+    chosen = Number(button.dataset.span);
     for (const other of byId("spans").children) other.setAttribute("aria-pressed", String(other === button));
     draw();
   });
