@@ -44,7 +44,7 @@ def run(problem: Problem, record: Record, deadline: Deadline) -> None:
             cp_sat.solve(instance, record, deadline)
         return
     listing = _listed(instance)
-    if listing.partial:
+    if not _is_nearly_all(listing, instance):
         construct.offer_plans(instance, record, deadline)
     if not listing.partial and problem.time_limit_s >= _seconds_for_all(len(instance.sizes)):
         units = arc_flow.FINE if len(instance.sizes) <= 2000 else arc_flow.MEDIUM
@@ -135,11 +135,10 @@ def _solve_part(problem: Problem, plan: Assignment | None, deadline: Deadline) -
         instance = Instance.of(problem)
         record.raise_bound(pooled_bound(instance))
         listing = _listed(instance)
-        if listing.partial:
-            construct.offer_plans(instance, record, deadline)
         if _is_nearly_all(listing, instance):
             arc_flow.search(instance, listing.sets, record, deadline, arc_flow.MEDIUM, most_nodes=_PART_NODES)
         else:
+            construct.offer_plans(instance, record, deadline)
             _search_generated(instance, listing, record, deadline)
     best = record.best
     if best is None:
