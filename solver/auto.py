@@ -20,7 +20,7 @@ _PART_TOLERANCE = 3e-4
 _PART_NODES = 12
 _SMALL_PART, _LARGE_PART = 250, 1000
 """Partitions: small parts have a plan early, large ones lose less by the division, and come second."""
-_FIRST_PASS = 0.5
+_FIRST_PASS = 0.7
 """Of the time that is left."""
 _PASSES = 100
 NEIGHBOURHOODS = "neighbourhoods"
@@ -85,7 +85,7 @@ def _prove(instance: Instance, listing: Listing, record: Record, deadline: Deadl
     if any(bin_.capacity > 1 for bin_ in instance.bins):
         return  # no room is wider than an empty consumer in the coarse relaxation
     consumers = _consumers(instance, record)
-    for units in (100, 400, 800, 1600):
+    for units in (100, 400, 800):
         if deadline.passed or record.is_proven:
             return
         record.raise_bound(coarse_bound(instance, listing, units, consumers, deadline).bound)
