@@ -32,7 +32,7 @@ _RELAXING = 0.7
 """Of the time that is left, for the first relaxation."""
 
 
-_CLOSE = 1e-3
+_CLOSE = 3e-4
 """How far relaxations are from their optimum, as a share of it, where a plan is wanted soon and no proof."""
 
 

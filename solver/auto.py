@@ -20,7 +20,7 @@ _PART_TOLERANCE = 3e-4
 _PART_NODES = 12
 _SMALL_PART, _LARGE_PART = 250, 1000
 """Partitions: small parts have a plan early, large ones lose less by the division, and come second."""
-_FIRST_PASS = 0.5
+_FIRST_PASS = 0.7
 """Of the time that is left."""
 _PASSES = 100
 NEIGHBOURHOODS = "neighbourhoods"
@@ -44,7 +44,7 @@ def run(problem: Problem, record: Record, deadline: Deadline) -> None:
             cp_sat.solve(instance, record, deadline)
         return
     listing = _listed(instance)
-    if listing.partial:
+    if not _is_nearly_all(listing, instance):
         construct.offer_plans(instance, record, deadline)
     if not listing.partial and problem.time_limit_s >= _seconds_for_all(len(instance.sizes)):
         units = arc_flow.FINE if len(instance.sizes) <= 2000 else arc_flow.MEDIUM
@@ -85,7 +85,7 @@ def _prove(instance: Instance, listing: Listing, record: Record, deadline: Deadl
     if any(bin_.capacity > 1 for bin_ in instance.bins):
         return  # no room is wider than an empty consumer in the coarse relaxation
     consumers = _consumers(instance, record)
-    for units in (100, 400, 800, 1600):
+    for units in (100, 400, 800):
         if deadline.passed or record.is_proven:
             return
         record.raise_bound(coarse_bound(instance, listing, units, consumers, deadline).bound)
@@ -135,11 +135,10 @@ def _solve_part(problem: Problem, plan: Assignment | None, deadline: Deadline) -
         instance = Instance.of(problem)
         record.raise_bound(pooled_bound(instance))
         listing = _listed(instance)
-        if listing.partial:
-            construct.offer_plans(instance, record, deadline)
         if _is_nearly_all(listing, instance):
             arc_flow.search(instance, listing.sets, record, deadline, arc_flow.MEDIUM, most_nodes=_PART_NODES)
         else:
+            construct.offer_plans(instance, record, deadline)
             _search_generated(instance, listing, record, deadline)
     best = record.best
     if best is None:

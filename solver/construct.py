@@ -5,8 +5,6 @@ consumers, pinned partitions, capacities that differ) starts from here, and so d
 many partitions to list what it could keep.
 """
 
-from bisect import bisect_left, insort
-
 import numpy as np
 
 from domain.assignment import Assignment, ConsumerId
@@ -20,6 +18,10 @@ NAME = "least-eviction"
 _UNITS = 4096
 """To a capacity, in the choice of what an overloaded consumer keeps."""
 _MOST_PLANS = 6
+_MOST_TRIED = 20
+"""Consumers that are tried to be cleared for an item."""
+_MOST_FAILURES = 30
+"""Items for which no consumer could be cleared: after so many there is no room to be made."""
 
 
 def offer_plans(instance: Instance, record: Record, deadline: Deadline) -> None:
@@ -47,6 +49,7 @@ def offer_plans(instance: Instance, record: Record, deadline: Deadline) -> None:
         if deadline.passed or estimate >= record.cutoff:
             return
         record.offer(plan(instance, kept, frozenset(closable[:closings])), NAME)
+        record.offer(plan(instance, kept, frozenset(closable[:closings]), clearing=False), NAME)
 
 
 def least_overloaded(instance: Instance) -> Assignment:
@@ -83,39 +86,124 @@ def _keep_most(instance: Instance) -> list[tuple[int, ...]]:
     return kept
 
 
-def plan(instance: Instance, kept: list[tuple[int, ...]], closed: frozenset[int]) -> Assignment:
-    """Leaves `kept` where it is but on the bins in `closed`, and places the rest by best fit, the largest first."""
-    sizes, problem = instance.sizes, instance.problem
-    limited = problem.max_consumers is not None
-    placed: dict[int, ConsumerId] = {}
-    rooms: list[tuple[float, ConsumerId]] = []
-    used: set[ConsumerId] = set()
+def plan(
+    instance: Instance, kept: list[tuple[int, ...]], closed: frozenset[int], *, clearing: bool = True
+) -> Assignment:
+    """Leaves `kept` where it is but on the bins in `closed`, and places the rest by best fit, the largest first.
+
+    With `clearing`, others have to give way before a consumer is opened for an item: fewer consumers, more migrations.
+    """
+    problem, places = instance.problem, _Places(instance)
     for number, bin_ in enumerate(instance.bins):
-        if number in closed or not kept[number]:
-            continue
-        used.add(bin_.consumer)
-        for item in kept[number]:
-            placed[item] = bin_.consumer
-        room = instance.room_beside(bin_, kept[number])
-        if room or limited:
-            load = float(sizes[list(kept[number])].sum())
-            insort(rooms, (room or min(0.0, bin_.packing_capacity - load), bin_.consumer))
-    names = instance.free_consumers(used)
+        if number not in closed and kept[number]:
+            places.open(bin_.consumer, bin_.packing_capacity, kept[number])
+    names = instance.free_consumers(places.consumers)
     # The largest partitions come first: with the number of consumers limited, each then goes to the least loaded.
-    for item in range(len(sizes)):
-        if item in placed:
-            continue
-        size = float(sizes[item])
-        index = bisect_left(rooms, (size - FIT_TOLERANCE, -1))
-        if index < len(rooms):
-            room, consumer = rooms.pop(index)
-        elif problem.max_consumers is not None and len(used) >= problem.max_consumers and rooms:
-            room, consumer = rooms.pop()
-        else:
+    for item in np.flatnonzero(places.place_of < 0).tolist():
+        size = float(instance.sizes[item])
+        place = places.best_fit(size)
+        if place is None and clearing:
+            place = places.make_room(item)
+        if place is None and problem.max_consumers is not None and len(places.consumers) >= problem.max_consumers:
+            place = places.widest() if places.consumers else None
+        if place is None:
             consumer = names.take((item,), size)
-            used.add(consumer)
-            room = problem.packing_capacity_of(consumer) / problem.capacity
-        placed[item] = consumer
-        if room - size > 0 or limited:
-            insort(rooms, (room - size, consumer))
-    return instance.complete(placed)
+            places.open(consumer, problem.packing_capacity_of(consumer) / problem.capacity, (item,))
+        else:
+            places.put(item, place)
+    return instance.complete({item: places.consumers[place] for item, place in enumerate(places.place_of.tolist())})
+
+
+class _Places:
+    """Consumers that are open, by place in the order in which they were opened, and what room each has left."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._sizes = instance.sizes
+        fixed = [item for bin_ in instance.bins for item in bin_.required]
+        self._movable = np.ones(len(instance.sizes), dtype=np.bool_)
+        self._movable[fixed] = False
+        self._homes = np.array([bin_.consumer for bin_ in instance.bins] or [-1], dtype=np.int64)[instance.home]
+        self._homes[instance.home < 0] = -1
+        # Below 0 where a consumer keeps more than it would be given.
+        self._rooms = np.empty(len(instance.bins) + len(instance.sizes))
+        self._failures = 0
+        self.consumers: list[ConsumerId] = []
+        self.place_of = np.full(len(instance.sizes), -1, dtype=np.int64)
+
+    def open(self, consumer: ConsumerId, packing_capacity: float, items: tuple[int, ...]) -> None:
+        place = len(self.consumers)
+        self.consumers.append(consumer)
+        self._rooms[place] = packing_capacity
+        for item in items:
+            self.put(item, place)
+
+    def put(self, item: int, place: int) -> None:
+        self.place_of[item] = place
+        self._rooms[place] -= self._sizes[item]
+
+    def best_fit(self, size: float) -> int | None:
+        """The place with the least room that is enough; of equals the first."""
+        rooms = self._rooms[: len(self.consumers)]
+        fitting = np.flatnonzero(rooms >= size - FIT_TOLERANCE)
+        return int(fitting[np.argmin(rooms[fitting])]) if len(fitting) else None
+
+    def widest(self) -> int:
+        return int(np.argmax(self._rooms[: len(self.consumers)]))
+
+    def make_room(self, item: int) -> int | None:
+        """Moves others out of the way of `item`, to where there is room for them, and says which place then fits it.
+
+        Of the places with most room, the one that it costs least to clear; of equals the first.
+        """
+        if self._failures >= _MOST_FAILURES:
+            return None
+        best: tuple[float, int, list[tuple[int, int]]] | None = None
+        for place in np.argsort(-self._rooms[: len(self.consumers)], kind="stable")[:_MOST_TRIED].tolist():
+            moves = self._clearing(place, float(self._sizes[item] - self._rooms[place]))
+            if moves is not None:
+                cost = sum(self._cost(mover) for mover, _ in moves)
+                if best is None or cost < best[0]:
+                    best = cost, place, moves
+        if best is None:
+            self._failures += 1
+            return None
+        _, place, moves = best
+        for mover, target in moves:
+            self._rooms[place] += self._sizes[mover]
+            self.put(mover, target)
+        return place
+
+    def _clearing(self, place: int, missing: float) -> list[tuple[int, int]] | None:
+        """Items of `place`, together `missing` or more, and the other places that take them; None if there are none.
+
+        The smallest that is enough, or else small ones until it is.
+        """
+        rooms = self._rooms[: len(self.consumers)].copy()
+        rooms[place] = -np.inf
+        movable = np.flatnonzero((self.place_of == place) & self._movable)[::-1]  # the smallest first
+        movable = movable[self._sizes[movable] <= rooms.max() + FIT_TOLERANCE]
+        enough = movable[self._sizes[movable] >= missing - FIT_TOLERANCE]
+        moves = []
+        for mover in enough[:1].tolist() or movable.tolist():
+            size = float(self._sizes[mover])
+            fitting = np.flatnonzero(rooms >= size - FIT_TOLERANCE)
+            if len(fitting):
+                target = int(fitting[np.argmin(rooms[fitting])])
+                rooms[target] -= size
+                moves.append((mover, target))
+                missing -= size
+                if missing <= FIT_TOLERANCE:
+                    break
+        else:
+            return None
+        # With the last one others may be more than enough.
+        for move in moves[:-1]:
+            size = float(self._sizes[move[0]])
+            if missing + size <= FIT_TOLERANCE:
+                moves.remove(move)
+                missing += size
+        return moves
+
+    def _cost(self, item: int) -> float:
+        """What it costs to move an item from its place, in capacities: nothing where it is not at home."""
+        return float(self._sizes[item]) if self.consumers[self.place_of[item]] == self._homes[item] else 0.0
