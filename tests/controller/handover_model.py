@@ -396,8 +396,10 @@ class Model:
 
     def _hear(self, world: World, process: Process) -> Iterator[World]:
         """A report that says something new arrives."""
+        members = {(member.consumer, member.incarnation or ""): member for member in world.controller.members}
+        heard = members[process[:2]].report_sequence if process[:2] in members else -1
         for sequence, said in ((NEWEST, process.newest), (BEFORE, process.before)):
-            if said is None:
+            if said is None or sequence <= heard:
                 continue
             acting = thaw(world.controller)
             acting.group.receive(_report(process.consumer, process.incarnation, sequence, said), 0.0)

@@ -42,7 +42,11 @@ def test_so_it_is_where_the_partitions_are_of_two_topics(faults: Faults) -> None
     [
         (Guards(seals=False), Faults(plans=1, suspicions=1)),
         (Guards(has_barriers=False), Faults(plans=1, replacements=1)),
-        (Guards(tells_what_it_takes_over=False), Faults(plans=1, suspicions=1, deaths=1)),
+        pytest.param(
+            Guards(tells_what_it_takes_over=False),
+            Faults(plans=1, suspicions=1, deaths=1),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["starts name nobody", "a new controller has nobody obey it first", "who holds is taken for one who reads"],
 )
