@@ -6,7 +6,7 @@ alone, not from how it came about; so a plan goes on from any point at which a c
 interrupted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from controller.group import Group, Member
@@ -27,30 +27,32 @@ class Steps:
     """Every partition is read by its consumer alone, and consumers without a partition are being ended."""
 
 
-def next_steps(desired: Assignment, group: Group, resend_before: float) -> Steps:
+def next_steps(desired: Assignment, group: Group, resend_before: float, spare: Set[ConsumerId] = frozenset()) -> Steps:
     """The steps from `group` towards `desired` that are safe now.
 
     Args:
         desired: the consumer that each partition shall have; a partition that is not in it is to be read by nobody.
         group: what is known of the consumers.
         resend_before: commands sent before this moment (s since the epoch) and not acknowledged are due again.
+        spare: consumers that shall exist without a partition.
     """
     stop = {consumer: _to_stop(desired, group[consumer], resend_before) for consumer in group}
     start = {consumer: _to_start(desired, group, consumer, resend_before) for consumer in group}
-    create = tuple(sorted(desired.consumers - group.keys()))
-    settled = not create and all(
+    missing = desired.consumers - group.keys()
+    create = tuple(sorted(missing | (spare - group.keys())))
+    settled = not missing and all(
         group[consumer].accepts_partitions and group[consumer].held == frozenset(held) and not group[consumer].pending
         for consumer, held in desired.by_consumer.items()
     )
     idle = tuple(consumer for consumer in group if consumer not in desired.consumers)
-    obsolete = tuple(consumer for consumer in idle if not group[consumer].condemned)
-    released = all(not group[consumer].known_to_read for consumer in obsolete)
+    obsolete = tuple(consumer for consumer in idle if not group[consumer].condemned and consumer not in spare)
+    released = all(not group[consumer].known_to_read for consumer in idle if not group[consumer].condemned)
     return Steps(
         create=create,
         stop={consumer: partitions for consumer, partitions in stop.items() if partitions},
         start={consumer: partitions for consumer, partitions in start.items() if partitions},
         delete=obsolete if settled and released else (),
-        done=settled and not obsolete,
+        done=settled and released and not create and not obsolete,
     )
 
 

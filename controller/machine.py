@@ -6,7 +6,7 @@ Synchronize --all found consumers obey--> Sentinel --a trigger--> Reassign --a p
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from enum import StrEnum
 
@@ -32,6 +32,7 @@ from controller.question import Question, Situation, pose
 from controller.restraint import Restraints
 from controller.settings import ControllerSettings
 from controller.sizes import Size, Sizes
+from controller.spares import spares, taking_spares
 from controller.triggers import REPLAN, Cause, Trigger, interval_over, triggers
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import Action, ConsumerState, ControlAction, Order
@@ -165,6 +166,8 @@ class Controller:
             self._named_at = {**dict.fromkeys(self._desired, self._now), **self._named_at}
             self.state = State.SENTINEL
         self._drop_the_vanished()
+        if self.state is State.SENTINEL and not self._spares <= self.group.keys():
+            self.state = State.MANAGE
         if self.state is State.MANAGE:
             commands += self._manage()
         if self.state is State.SENTINEL or (self.state is State.MANAGE and self._broken):
@@ -319,7 +322,8 @@ class Controller:
         if self.group.assignment != situation.current:
             return self._reassign(situation.triggers)
         taken = {consumer for consumer in self.group if self.group[consumer].condemned}
-        plan = avoid(solution.assignment, taken, frozenset(self._settings.pins.values()))
+        reserved = frozenset(self._settings.pins.values())
+        plan = avoid(taking_spares(solution.assignment, self._counted_on, reserved), taken, reserved)
         solution = replace(solution, assignment=plan)
         record = decide(
             number=self._plan,
@@ -350,7 +354,8 @@ class Controller:
     # Manage
 
     def _manage(self) -> list[Command]:
-        steps = next_steps(self._desired, self.group, self._now - self._settings.acknowledge_timeout_s)
+        due = self._now - self._settings.acknowledge_timeout_s
+        steps = next_steps(self._desired, self.group, due, self._spares)
         if steps.done:
             self._enter_sentinel()
             return []
@@ -365,6 +370,19 @@ class Controller:
             self.group.condemn(consumer)
             commands.append(DeleteConsumer(consumer))
         return commands
+
+    @property
+    def _counted_on(self) -> dict[ConsumerId, bool]:
+        """All consumers that are not gone, and whether each is counted on."""
+        return {consumer: not self.group[consumer].condemned for consumer in self.group}
+
+    @property
+    def _spares(self) -> Set[ConsumerId]:
+        """The consumers without a partition that shall exist; no new ones for a while after a failure."""
+        needed = self._desired.consumers | set(self._settings.pins.values())
+        hold = self._now < self._failed_at + self._backoff_s
+        most = 0 if hold else self._settings.max_consumers
+        return spares(self._settings.spare_consumers, needed, self._counted_on, most)
 
     def _send(
         self,

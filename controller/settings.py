@@ -79,6 +79,9 @@ class ControllerSettings(BaseModel):
     """`consumer.metadata` has one partition for each, and a few more."""
     min_consumers: Annotated[int, Field(ge=1, le=10_000)] = 1
     """As far as there are partitions for them."""
+    spare_consumers: Annotated[int, Field(ge=0, le=100)] = 0
+    """So many consumers more are kept ready without a partition, within `max_consumers`: where it takes long to start
+    one, a plan need not wait for it. The paper's authors kept one."""
     pinned: Mapping[str, Annotated[int, Field(ge=1)]] = {}
     """Partitions that one consumer reads and no other: `orders-3 = 1`."""
     heartbeat_timeout_s: Seconds = 20.0

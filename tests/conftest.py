@@ -21,7 +21,7 @@ from cli.embedded.jars import DELTA, KAFKA, obtain
 from cli.embedded.java import Java, find_java
 from cli.embedded.spark import SparkConnectServer
 
-_REAL_SERVICES = frozenset({"broker", "spark_server"})
+_REAL_SERVICES = frozenset({"broker", "kubernetes_program", "spark_server"})
 
 CreateTopic = Callable[..., str]
 """`create_topic(name, partitions=1, **settings)` returns `name` once the topic can be used."""

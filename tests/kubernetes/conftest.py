@@ -9,11 +9,8 @@ import pytest
 from kubernetes import client
 
 from tests.kubernetes.control_plane import ControlPlane, build, find_go
+from tests.kubernetes.nodes import a_node
 from tests.kubernetes.process_kubelet import ProcessKubelet
-
-SLEEPS = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); time.sleep(600)"
-CLINGS = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
-ENDS = "import sys; sys.exit(3)"
 
 
 def without(what: str) -> None:
@@ -65,16 +62,5 @@ def kubelet(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactor
     """A node on which every image but `missing` can be had."""
     if os.geteuid() != 0:
         without("only root can give processes a place of their own in the file system")
-    kcga = [sys.executable, "-m", "cli.main"]
-    programs = {
-        name: [sys.executable, "-c", text] for name, text in (("sleeps", SLEEPS), ("clings", CLINGS), ("ends", ENDS))
-    }
-    paths = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with ProcessKubelet(
-        control_plane.client(),
-        server=(control_plane.host, control_plane.port),
-        folder=tmp_path_factory.mktemp("pods"),
-        images={"kcga:local": kcga, **programs},
-        environment={"PATH": os.environ["PATH"], "PYTHONPATH": paths},
-    ) as kubelet:
+    with a_node(control_plane, tmp_path_factory.mktemp("pods")) as kubelet:
         yield kubelet

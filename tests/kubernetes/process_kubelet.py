@@ -2,8 +2,9 @@
 
 It registers the node, runs the containers of the pods that are bound to it, restarts those that end, probes their
 readiness, asks them to leave with their grace period, and tells the API server. Each container has a mount namespace of
-its own in which its ConfigMaps, Secrets and the token of its service account are where its manifest says; so root is
-needed. Every pod has an address of its own in 127.0.0.0/8. What it does not know makes the pod fail.
+its own in which its ConfigMaps, Secrets and the token of its service account are where its manifest says, and the name
+of its pod for a host name; so root is needed. Every pod has an address of its own in 127.0.0.0/8. What it does not know
+makes the pod fail.
 """
 
 import base64
@@ -35,7 +36,8 @@ RESTART_AFTER_S = 1.0
 # Upper layers over /etc and /run take the mount points that are not there; nothing of it is seen outside.
 _MOUNT = """\
 set -eu
-layers=$1; shift
+echo "$1" > /proc/sys/kernel/hostname
+layers=$2; shift 2
 mount -t tmpfs tmpfs "$layers"
 for top in etc run; do
     mkdir -p "$layers/$top/upper" "$layers/$top/work"
@@ -248,7 +250,20 @@ class _Pod:
         }
         child = Child(
             self.name,
-            ["unshare", "--mount", "/bin/sh", "-c", _MOUNT, "mount", layers, *mounts, "--", *command],
+            [
+                "unshare",
+                "--mount",
+                "--uts",
+                "/bin/sh",
+                "-c",
+                _MOUNT,
+                "mount",
+                self.name,
+                layers,
+                *mounts,
+                "--",
+                *command,
+            ],
             self._folder / "log",
             environment=environment,
             stop_within_s=0,

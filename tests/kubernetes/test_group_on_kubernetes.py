@@ -79,7 +79,7 @@ class GroupOnKubernetes:
     def leader(self) -> str:
         """The pod of the controller that holds the Lease."""
         holder: str = self.leases.read_namespaced_lease("kcga-controller", NAMESPACE).spec.holder_identity
-        return holder.split("_")[1]
+        return holder.split("_")[0]
 
     def consumer_deployments(self) -> set[str]:
         selector = "app.kubernetes.io/component=consumer"
