@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from cli.errors import KcgaError
+from cli.refusals import reason
 from cli.settings import Settings
 
 CHUNK = 50
@@ -106,6 +107,6 @@ def tail(settings: Settings) -> Iterator[Tail]:
     try:
         yield Tail(consumer)
     except KafkaException as error:
-        raise KcgaError(f"Kafka at {kafka.bootstrap_servers} cannot be read: {error.args[0].str()}") from error
+        raise KcgaError(f"Kafka at {kafka.bootstrap_servers} cannot be read: {reason(error.args[0])}") from error
     finally:
         consumer.close()
