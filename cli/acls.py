@@ -17,6 +17,7 @@ from enum import StrEnum
 from rich.table import Table
 
 from cli.settings import Settings
+from cli.tail import READERS
 from monitor.interest import is_expression
 
 
@@ -25,7 +26,7 @@ class Component(StrEnum):
     CONTROLLER = "controller"
     CONSUMER = "consumer"
     OPERATOR = "operator"
-    """Whoever calls `kcga pause`, `resume`, `replan`, `explain` or `lake verify`."""
+    """Whoever calls `kcga pause`, `resume`, `replan`, `explain`, `status`, `plan` or `lake verify`."""
 
 
 class Resource(StrEnum):
@@ -95,9 +96,11 @@ def _of_consumer(settings: Settings) -> Iterator[Right]:
 
 def _of_operator(settings: Settings) -> Iterator[Right]:
     component, topics = Component.OPERATOR, settings.topics
-    yield Right(component, Resource.TOPIC, topics.metadata, ("Write",), why="kcga pause, resume, replan")
-    yield Right(component, Resource.TOPIC, topics.decisions, ("Read",), why="kcga explain")
-    yield Right(component, Resource.GROUP, "kcga-explain-", ("Read",), prefixed=True, why="kcga explain")
+    why = "kcga pause, resume, replan; kcga status, plan"
+    yield Right(component, Resource.TOPIC, topics.metadata, ("Read", "Write"), why=why)
+    yield Right(component, Resource.TOPIC, topics.write_speed, ("Read",), why="kcga status")
+    yield Right(component, Resource.TOPIC, topics.decisions, ("Read",), why="kcga explain, status, plan")
+    yield Right(component, Resource.GROUP, READERS, ("Read",), prefixed=True, why="kcga explain, status, plan")
     for name, prefixed in _data_topics(settings):
         yield Right(component, Resource.TOPIC, name, ("Describe",), prefixed, "kcga lake verify")
 

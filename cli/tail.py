@@ -12,6 +12,8 @@ from cli.errors import KcgaError
 from cli.refusals import reason
 from cli.settings import Settings
 
+READERS = "kcga-tail-"
+"""What the names of the readers' groups begin with; they commit nothing."""
 CHUNK = 50
 """How many offsets are read at first, backwards; twice as many each further time."""
 AT_ONCE = 5_000
@@ -100,7 +102,7 @@ def tail(settings: Settings) -> Iterator[Tail]:
             **kafka.client,
             "bootstrap.servers": kafka.bootstrap_servers,
             "client.id": "kcga-tail",
-            "group.id": f"kcga-tail-{uuid.uuid4().hex}",
+            "group.id": f"{READERS}{uuid.uuid4().hex}",
             "enable.auto.commit": False,
         }
     )
