@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -74,14 +75,14 @@ class Authority:
         return store
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cluster:
     broker: Broker
     security: BrokerSecurity
     other_ca: Path
     """Of an authority that has signed nothing here."""
 
-    @property
+    @cached_property
     def admin(self) -> AdminClient:
         return AdminClient({**self.client("admin")})
 
