@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCHMARKS := docs/benchmarks
 
-.PHONY: up test check docs pictures format control-plane image bench lock clean
+.PHONY: up test check docs pictures format control-plane image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -42,6 +42,9 @@ docs: $(READY)  ## The documentation as a site, in build/site; fails where a lin
 
 pictures: $(READY)  ## The pictures of the status page in docs/images, from a real run (needs Chromium)
 	@KCGA_PICTURES=docs/images $(BIN)/python -m pytest -q tests/test_status_page_live.py
+
+fire: $(READY)  ## Breaks the whole system at random under load, and counts what is left (ARGS="--for 600 --seed 3")
+	@$(BIN)/python -m tests.fire.run $(ARGS)
 
 format: $(READY)
 	@$(BIN)/ruff check --fix .

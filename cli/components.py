@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException
 from cli.errors import KcgaError, UsageError
 from cli.interrupts import stop_on_signals
 from cli.own_spark import with_jars
+from cli.refusals import reason
 from cli.settings import Settings, load
 from cli.topics import Cluster
 
@@ -65,7 +66,8 @@ def run_controller(file: Path) -> None:
         except DeposedError as error:
             raise KcgaError(str(error)) from error
         except KafkaException as error:
-            raise KcgaError(f"Kafka at {kafka.bootstrap_servers} does not serve the controller: {error}") from error
+            why = reason(error.args[0])
+            raise KcgaError(f"Kafka at {kafka.bootstrap_servers} does not serve the controller: {why}") from error
         finally:
             link.close()
 
@@ -84,7 +86,8 @@ def _fleet(
         from controller.local_processes import LocalProcesses
 
         local = settings.local
-        yield LocalProcesses(local.folder, lambda consumer: consumer_command(consumer, file), local.grace_s)
+        of_consumers = local.consumer_settings or file
+        yield LocalProcesses(local.folder, lambda consumer: consumer_command(consumer, of_consumers), local.grace_s)
 
 
 def run_consumer(number: int, file: Path) -> None:

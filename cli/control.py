@@ -5,6 +5,7 @@ import time
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cli.errors import KcgaError
+from cli.refusals import reason
 from cli.settings import Settings
 from cli.topics import Cluster
 from domain.messages import ControlAction, ControlRequest
@@ -38,6 +39,6 @@ def ask(settings: Settings, action: ControlAction) -> str:
     except (KafkaException, BufferError) as error:
         raise KcgaError(f"{topic} at {kafka.bootstrap_servers} takes no request: {error}") from error
     if failure or waiting:
-        why = failure[0].str() if failure else f"no answer within {REQUEST_TIMEOUT_S:g} s"
+        why = reason(failure[0]) if failure else f"no answer within {REQUEST_TIMEOUT_S:g} s"
         raise KcgaError(f"{topic} at {kafka.bootstrap_servers} takes no request: {why}")
     return f"the controller of {kafka.group} was asked to {action.value}"

@@ -115,6 +115,36 @@ def validate(settings: SettingsFile) -> None:
     print(verdict(settings, load(settings)))  # noqa: T201
 
 
+class RightsFormat(StrEnum):
+    COMMANDS = "commands"
+    TABLE = "table"
+    JSON = "json"
+
+
+@app.command()
+def acls(
+    settings: SettingsFile,
+    prefix: Annotated[
+        str, typer.Option(help="What the users' names begin with; the component's name follows.")
+    ] = "kcga-",
+    output: Annotated[
+        RightsFormat, typer.Option(help="commands: calls of kafka-acls.sh; json: one object a line.")
+    ] = RightsFormat.COMMANDS,
+) -> None:
+    """Print the least rights that each component's user needs on the cluster. Nothing is granted."""
+    from cli import acls
+    from cli.settings import load
+
+    loaded = load(settings)
+    wanted = acls.rights(loaded)
+    if output is RightsFormat.TABLE:
+        Console().print(acls.table(wanted, prefix))
+        return
+    as_json = output is RightsFormat.JSON
+    for line in acls.json_lines(wanted, prefix) if as_json else acls.commands(wanted, loaded, prefix):
+        print(line)  # noqa: T201
+
+
 @app.command()
 def explain(
     settings: SettingsFile,

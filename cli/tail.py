@@ -9,8 +9,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from cli.errors import KcgaError
+from cli.refusals import reason
 from cli.settings import Settings
 
+READERS = "kcga-tail-"
+"""What the names of the readers' groups begin with; they commit nothing."""
 CHUNK = 50
 """How many offsets are read at first, backwards; twice as many each further time."""
 AT_ONCE = 5_000
@@ -99,13 +102,13 @@ def tail(settings: Settings) -> Iterator[Tail]:
             **kafka.client,
             "bootstrap.servers": kafka.bootstrap_servers,
             "client.id": "kcga-tail",
-            "group.id": f"kcga-tail-{uuid.uuid4().hex}",
+            "group.id": f"{READERS}{uuid.uuid4().hex}",
             "enable.auto.commit": False,
         }
     )
     try:
         yield Tail(consumer)
     except KafkaException as error:
-        raise KcgaError(f"Kafka at {kafka.bootstrap_servers} cannot be read: {error.args[0].str()}") from error
+        raise KcgaError(f"Kafka at {kafka.bootstrap_servers} cannot be read: {reason(error.args[0])}") from error
     finally:
         consumer.close()

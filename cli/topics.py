@@ -1,11 +1,13 @@
 """The topics on a cluster: those that kcga's components talk through are made, those that are read must exist."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from cli.errors import KcgaError
+from cli.refusals import reason
 from controller.kafka import TopicNames
 
 REQUEST_TIMEOUT_S = 15.0
@@ -23,7 +25,12 @@ class Cluster:
     def __init__(self, bootstrap_servers: str, client_config: Mapping[str, str] | None = None) -> None:
         self._bootstrap_servers = bootstrap_servers
         # What librdkafka has to say about brokers that are away is said in one line, by the error.
-        quiet = {"log_level": 0, "reconnect.backoff.max.ms": RETRY_EVERY_MS}
+        self._complaints: list[KafkaError] = []
+        quiet: dict[str, Any] = {
+            "log_level": 0,
+            "reconnect.backoff.max.ms": RETRY_EVERY_MS,
+            "error_cb": self._complaints.append,
+        }
         self._admin = AdminClient({**quiet, **(client_config or {}), "bootstrap.servers": bootstrap_servers})
         self.partitions()
 
@@ -32,10 +39,13 @@ class Cluster:
         try:
             listed = self._admin.list_topics(timeout=REQUEST_TIMEOUT_S)
         except KafkaException as error:
+            self._admin.poll(0)  # only then does the client tell what it has to complain of
+            why = reason(error.args[0], self._complaints)
             raise KcgaError(
-                f"no Kafka broker answers at {self._bootstrap_servers} within {REQUEST_TIMEOUT_S:g} s "
-                f"({error.args[0].str()}): is it running, and are address and security settings right?"
+                f"no Kafka broker answers at {self._bootstrap_servers} within {REQUEST_TIMEOUT_S:g} s: {why}; is it "
+                "running, and are address and security settings right?"
             ) from error
+        self._complaints.clear()
         return {name: len(topic.partitions) for name, topic in listed.topics.items()}
 
     def require(self, topics: Iterable[str]) -> None:
@@ -75,7 +85,7 @@ class Cluster:
             except KafkaException as error:
                 # Another component may have made it in the meantime.
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise KcgaError(f"the topic {name} cannot be created: {error.args[0].str()}") from error
+                    raise KcgaError(f"the topic {name} cannot be created: {reason(error.args[0])}") from error
 
     def delete(self, prefix: str) -> None:
         """Deletes all topics whose names begin so, as far as the cluster allows."""
@@ -106,5 +116,5 @@ class Cluster:
             except KafkaException as error:
                 raise KcgaError(
                     f"{names.metadata} has {existing} partitions; consumers up to {highest_consumer} need "
-                    f"{highest_consumer + 1}, and they cannot be added: {error.args[0].str()}"
+                    f"{highest_consumer + 1}, and they cannot be added: {reason(error.args[0])}"
                 ) from error

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cli.embedded.child import Child
 from cli.embedded.java import Java
 from cli.embedded.ports import LOOPBACK, free_port
+from cli.embedded.security import BrokerSecurity
 from cli.embedded.server import READY_WITHIN_S, Server
 
 _STOP_WITHIN_S = 20.0
@@ -64,6 +65,7 @@ class Broker(Server):
         quorum: the cluster that it belongs to, which is ready once most of its brokers are started; one of its own if
             not given.
         number: which broker of the quorum it is, from 1 on.
+        security: who may do what; everybody everything, in plain text, where there is none.
     """
 
     title = "the Kafka broker"
@@ -78,10 +80,12 @@ class Broker(Server):
         heap_mb: int = 512,
         quorum: Quorum | None = None,
         number: int = 1,
+        security: BrokerSecurity | None = None,
     ) -> None:
         super().__init__(folder, port)
         self._quorum = quorum
         self._number = number
+        self._security = security
         self._jvm = [str(java.executable), *_JVM, f"-Xmx{heap_mb}m", "-cp", ":".join(map(str, jars))]
 
     @property
@@ -91,7 +95,7 @@ class Broker(Server):
 
     def _prepare(self, port: int) -> Child:
         quorum = self._quorum or Quorum.of(1)
-        (self._folder / "server.properties").write_text(_settings(port, quorum, self._number))
+        (self._folder / "server.properties").write_text(_settings(port, quorum, self._number, self._security))
         (self._folder / "log4j2.properties").write_text(_LOG4J)
         if not (self._folder / "data" / "meta.properties").exists():
             self._format_storage(quorum.cluster_id)
@@ -100,12 +104,15 @@ class Broker(Server):
 
     def _format_storage(self, cluster_id: str) -> None:
         command = [*self._jvm, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", "server.properties"]
+        if self._security is not None:
+            command += ["--add-scram", self._security.scram]
         with self._run(Child("Kafka's StorageTool", command, self.log, folder=self._folder)) as formatting:
             if formatting.wait(READY_WITHIN_S) != 0:
                 raise formatting.error(f"the storage of {self.title} could not be formatted")
 
     def _answers(self) -> bool:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        access = {} if self._security is None else self._security.administrator
+        admin = AdminClient({**access, "bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         probe = NewTopic("probe", num_partitions=1, replication_factor=1)
         try:
             admin.create_topics([probe], validate_only=True, request_timeout=5)[probe.topic].result()
@@ -114,18 +121,19 @@ class Broker(Server):
         return True
 
 
-def _settings(port: int, quorum: Quorum, number: int) -> str:
+def _settings(port: int, quorum: Quorum, number: int, security: BrokerSecurity | None) -> str:
     """The settings of a broker whose working directory is its folder: the paths in them are relative."""
     voters = ",".join(f"{voter}@{LOOPBACK}:{at}" for voter, at in enumerate(quorum.controller_ports, start=1))
     controller_port = quorum.controller_ports[number - 1]
     replicas = min(3, len(quorum.controller_ports))
     in_sync = max(1, replicas - 1)
+    protocol = "PLAINTEXT" if security is None else "SASL_SSL"
     settings = {
         "process.roles": "broker,controller",
         "node.id": number,
         "controller.quorum.voters": voters,
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
+        "listeners": f"{protocol}://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
         "log.dirs": "data",
         "auto.create.topics.enable": "false",
         "default.replication.factor": replicas,
@@ -139,5 +147,6 @@ def _settings(port: int, quorum: Quorum, number: int) -> str:
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": 0,
         "log.cleaner.dedupe.buffer.size": 8 * 1024 * 1024,  # 128 MiB of the heap otherwise
+        **({} if security is None else security.broker_settings()),
     }
     return "".join(f"{name}={value}\n" for name, value in settings.items())

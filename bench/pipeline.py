@@ -1,0 +1,264 @@
+"""kcga and an ordinary consumer group under the same real load, on one broker and lake: `python -m bench.pipeline`.
+
+The load is that of `kcga up`. It goes through kcga, then through an ordinary group (`bench.ordinary`: confluent-kafka,
+cooperative-sticky, kcga's own writer) with as many consumers as kcga had in the mean, and with 60 % more. Every
+consumer reads at most its capacity: the broker sees to that by a quota, so that one machine can stand for several.
+Prints a page.
+"""
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as parquet
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Position
+from rich.console import Console
+
+from bench.figures import markdown_table, run_facts
+from cli import logs
+from cli.embedded.broker import Broker
+from cli.embedded.child import Child
+from cli.embedded.jars import DELTA, KAFKA, obtain
+from cli.embedded.java import Java, find_java
+from cli.embedded.load_profile import demo_profile
+from cli.embedded.spark import SparkConnectServer
+from cli.interrupts import Interrupts
+from cli.settings import Settings, load
+from cli.topics import Cluster
+from cli.up.demonstration import Demonstration
+from cli.up.services import Services
+from cli.up.settings_file import CONSUMER_CAPACITY, settings_text
+from cli.watch.summary import Summary
+
+MORE = 1.6
+DRAIN_WITHIN_S = 300.0
+_QUANTILES = (0.5, 0.99, 0.999)
+_HEADINGS = (
+    "",
+    "consumers",
+    "consumer-seconds",
+    "p50 [s]",
+    "p99 [s]",
+    "p99.9 [s]",
+    "records",
+    "records/s",
+    "partitions stopped",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one contender."""
+
+    name: str
+    consumers: float
+    """In the mean."""
+    consumer_s: float
+    """Consumer-seconds until everything was read."""
+    seconds: float
+    """From the first record until everything was read."""
+    waits_s: npt.NDArray[np.float64]
+    """Of each record, from its timestamp to the commit in the lake that made it visible."""
+    stopped: int
+    """Partitions that were taken from a consumer while the load lasted."""
+
+
+def limit_consumers(servers: str, java: Java, folder: Path) -> None:
+    """Has the broker give no client more than a consumer's capacity."""
+    command = [str(java.executable), "-cp", ":".join(map(str, obtain(KAFKA))), "kafka.admin.ConfigCommand"]
+    command += ["--bootstrap-server", servers, "--alter", "--entity-type", "clients", "--entity-default"]
+    quota = ["--add-config", f"consumer_byte_rate={CONSUMER_CAPACITY}"]
+    with (folder / "quota.log").open("w", encoding="utf-8") as log:
+        subprocess.run([*command, *quota], check=True, stdout=log, stderr=log)
+
+
+def run_kcga(services: Services, folder: Path, seconds: float, seed: int) -> Outcome:
+    """The demonstration."""
+    folder.mkdir()
+    interrupts, console = Interrupts(), Console(stderr=True)
+    with interrupts.handled():
+        summary = Demonstration(folder, services, console, interrupts, seconds=seconds, seed=seed).run()
+    if not summary.ok:
+        raise SystemExit(f"kcga failed its own checks: {summary.model_dump_json()}")
+    waits_s = _waits(folder / "lake")
+    consumer_s, lasted_s = _consumer_seconds(summary)
+    return Outcome("kcga", consumer_s / lasted_s, consumer_s, lasted_s, waits_s, summary.migrations)
+
+
+def _consumer_seconds(summary: Summary) -> tuple[float, float]:
+    """From the first consumer to the end of the run, and how long that is."""
+    samples = summary.consumers_over_time
+    begins = [*(sample.seconds for sample in samples), summary.seconds]
+    first = next(sample.seconds for sample in samples if sample.consumers)
+    total = math.fsum(
+        sample.consumers * (end - sample.seconds) for sample, end in zip(samples, begins[1:], strict=True)
+    )
+    return total, summary.seconds - first
+
+
+def run_group(name: str, consumers: int, services: Services, folder: Path, seconds: float, seed: int) -> Outcome:
+    """An ordinary group of that many consumers, all there when the load begins."""
+    folder.mkdir()
+    profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix)
+    file = folder / "settings.toml"
+    file.write_text(settings_text(services, profile, folder))
+    settings = load(file)
+    Cluster(services.bootstrap_servers).create(profile.topics)
+    with ExitStack() as stack:
+        members = [
+            stack.enter_context(Child(f"consumer {n}", _program("bench.ordinary", str(n), file), folder / f"{n}.log"))
+            for n in range(1, consumers + 1)
+        ]
+        _wait_for_all(members)
+        generator = stack.enter_context(
+            Child(
+                "the load generator",
+                [*_program("cli.embedded.load", "--seed", str(seed), file), "--prefix", services.prefix],
+                folder / "load.log",
+                output=folder / "load.json",
+            )
+        )
+        began = time.monotonic()
+        time.sleep(seconds)
+        stopped = sum(_revoked(folder / f"{n}.log") for n in range(1, consumers + 1))
+        generator.terminate()
+        generator.wait()
+        _drain(settings, profile.topics)
+        lasted_s = time.monotonic() - began
+        for member in members:
+            if not member.running:
+                raise member.error(f"{member.name} ended by itself")
+    return Outcome(name, consumers, consumers * lasted_s, lasted_s, _waits(folder / "lake"), stopped)
+
+
+def _program(module: str, *arguments: str | Path) -> list[str]:
+    *options, file = arguments
+    return [sys.executable, "-m", module, *map(str, options), "--settings", str(file)]
+
+
+def _wait_for_all(members: list[Child]) -> None:
+    for member in members:
+        member.wait_ready(lambda member=member: any('"begins"' in line for line in member.tail(50)), 120)  # type: ignore[misc]
+    time.sleep(5)  # the group settles
+
+
+def _revoked(log: Path) -> int:
+    """Partitions that this member gave up, by its log."""
+    total = 0
+    for line in log.read_text(encoding="utf-8").splitlines():
+        if '"revoked"' in line:
+            total += int(json.loads(line)["partitions"])
+    return total
+
+
+def _drain(settings: Settings, topics: Mapping[str, int]) -> None:
+    """Waits until the group has committed everything.
+
+    Raises:
+        SystemExit: it has not in time.
+    """
+    reader = Consumer({"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": settings.kafka.group})
+    partitions = [Position(topic, number) for topic, count in topics.items() for number in range(count)]
+    try:
+        ends = {(p.topic, p.partition): reader.get_watermark_offsets(p, timeout=30)[1] for p in partitions}
+        deadline = time.monotonic() + DRAIN_WITHIN_S
+        while any(ends[p.topic, p.partition] > p.offset for p in reader.committed(partitions, timeout=30)):
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{settings.kafka.group} has not read everything within {DRAIN_WITHIN_S:g} s")
+            time.sleep(0.5)
+    finally:
+        reader.close()
+
+
+def _waits(lake: Path) -> npt.NDArray[np.float64]:
+    """Of each row, the seconds from the record's timestamp to the commit that added it, by the tables' own logs."""
+    waits = [waits for log in sorted(lake.glob("**/_delta_log")) for waits in _waits_of(log)]
+    return np.concatenate(waits) if waits else np.zeros(0)
+
+
+def _waits_of(log: Path) -> Iterator[npt.NDArray[np.float64]]:
+    for commit in sorted(log.glob("*.json")):
+        actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+        visible_ms = next((action["commitInfo"]["timestamp"] for action in actions if "commitInfo" in action), None)
+        for action in actions:
+            if "add" in action and visible_ms is not None:
+                written = parquet.read_table(log.parent / action["add"]["path"], columns=["timestamp"])
+                stamps = written["timestamp"].to_numpy().astype("datetime64[ms]").astype(np.int64)
+                yield (visible_ms - stamps) / 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("--for", dest="seconds", type=float, default=120.0, help="of load for each (%(default)g)")
+    parser.add_argument("--seed", type=int, default=1, help="of the records (%(default)s)")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kcga-pipeline-")))
+        logs.configure("pipeline", stack.enter_context((folder / "log").open("w", encoding="utf-8")))
+        java = find_java()
+        spark = stack.enter_context(SparkConnectServer(folder / "spark", jars=obtain(DELTA), java=java))
+        broker = stack.enter_context(Broker(folder / "kafka", jars=obtain(KAFKA), java=java))
+        servers = broker.bootstrap_servers
+        limit_consumers(servers, java, folder)
+
+        def services(prefix: str) -> Services:
+            return Services(servers, spark.remote, prefix)
+
+        outcomes = [run_kcga(services("kcga."), folder / "kcga", options.seconds, options.seed)]
+        as_many = math.ceil(outcomes[0].consumers)
+        for words, consumers in (("as many", as_many), ("+60 %", math.ceil(MORE * as_many))):
+            place = services(f"group-{consumers}.")
+            name = f"ordinary group, {words}"
+            outcomes.append(
+                run_group(name, consumers, place, folder / f"group-{consumers}", options.seconds, options.seed)
+            )
+    print(page(outcomes, options.seconds, options.seed))
+
+
+def page(outcomes: list[Outcome], seconds: float, seed: int) -> str:
+    rows = []
+    for each in outcomes:
+        quantiles = [f"{np.quantile(each.waits_s, share):.1f}" for share in _QUANTILES]
+        records = len(each.waits_s)
+        rows.append(
+            (
+                each.name,
+                f"{each.consumers:.1f}",
+                f"{each.consumer_s:,.0f}",
+                *quantiles,
+                f"{records:,}",
+                f"{records / each.seconds:,.0f}",
+                each.stopped,
+            )
+        )
+    sections = [
+        "# The same load through kcga and through an ordinary consumer group",
+        "On a real broker and a real lake. Times are from a record's timestamp to the commit that made it visible in "
+        "the lake.",
+        run_facts(
+            "bench.pipeline",
+            [
+                ("Load", f"that of `kcga up`, {seconds:g} s each, seed {seed}"),
+                ("Capacity", f"a quota of the broker gives each client {CONSUMER_CAPACITY / 1000:g} kB/s"),
+            ],
+        ),
+        markdown_table(_HEADINGS, rows),
+        "Partitions stopped: those that were taken from a consumer while the load lasted. A group of a fixed size "
+        "never does that.",
+    ]
+    return "\n\n".join(sections)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The rights that `kcga acls` prints, without a cluster."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cli.acls import Component, Resource, Right, commands, json_lines, rights
+from cli.settings import Settings, load
+
+SETTINGS = """\
+[kafka]
+bootstrap_servers = "kafka-1:9092"
+group = "billing"
+
+[monitor]
+topics = {topics}
+
+[consumer]
+spark_remote = "sc://spark:15002"
+lake_root = "/lake"
+"""
+
+
+def settings_of(tmp_path: Path, topics: str = '["orders"]') -> Settings:
+    file = tmp_path / "settings.toml"
+    file.write_text(SETTINGS.format(topics=topics))
+    return load(file)
+
+
+def of_data(settings: Settings, component: Component) -> list[tuple[str, bool]]:
+    """The topics with data that a component has any right to."""
+    own = {settings.topics.write_speed, settings.topics.metadata, settings.topics.decisions}
+    return [
+        (right.name, right.prefixed)
+        for right in rights(settings)
+        if right.component is component and right.resource is Resource.TOPIC and right.name not in own
+    ]
+
+
+def test_no_component_but_the_controller_may_create_anything(tmp_path: Path) -> None:
+    may_create = {right.component for right in rights(settings_of(tmp_path)) if "Create" in right.operations}
+    assert may_create == {Component.CONTROLLER}
+
+
+def test_nobody_may_write_what_producers_write(tmp_path: Path) -> None:
+    wanted = rights(settings_of(tmp_path))
+    assert not [right for right in wanted if right.name == "orders" and "Write" in right.operations]
+
+
+def test_only_the_controller_writes_decisions_and_only_the_monitor_speeds(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+
+    def writers(topic: str) -> set[Component]:
+        return {r.component for r in rights(settings) if r.name == topic and "Write" in r.operations}
+
+    assert writers(settings.topics.decisions) == {Component.CONTROLLER}
+    assert writers(settings.topics.write_speed) == {Component.MONITOR}
+
+
+@pytest.mark.parametrize(
+    ("topics", "patterns"),
+    [
+        ('["orders", "clicks"]', [("clicks", False), ("orders", False)]),
+        (r'["^clicks\\..*"]', [("clicks.", True)]),
+        ('["^clicks-[0-9]+$"]', [("clicks-", True)]),
+        ('["^clicks?"]', [("click", True)]),  # the last letter need not be there
+        ('["^.*"]', [("", True)]),
+        ('["^orders|^clicks"]', [("", True)]),  # either: they begin with nothing in common
+        ('["^(orders)"]', [("", True)]),
+    ],
+)
+def test_an_expression_asks_for_all_topics_that_begin_as_its_matches_do(
+    tmp_path: Path, topics: str, patterns: list[tuple[str, bool]]
+) -> None:
+    settings = settings_of(tmp_path, topics)
+    assert of_data(settings, Component.CONSUMER) == patterns
+    assert of_data(settings, Component.MONITOR) == patterns
+
+
+def test_a_command_names_who_gets_which_operations_on_what(tmp_path: Path) -> None:
+    right = Right(Component.CONSUMER, Resource.TOPIC, "orders", ("Read",))
+    (command,) = commands([right], settings_of(tmp_path), "kcga-")
+    words = shlex.split(command)
+    assert words[0] == "kafka-acls.sh"
+    assert words[words.index("--allow-principal") + 1] == "User:kcga-consumer"
+    assert words[words.index("--operation") + 1] == "Read"
+    assert words[words.index("--topic") + 1] == "orders"
+    assert words[words.index("--resource-pattern-type") + 1] == "literal"
+
+
+def test_what_begins_with_nothing_in_common_is_everything(tmp_path: Path) -> None:
+    right = Right(Component.CONSUMER, Resource.TOPIC, "", ("Read",), prefixed=True)
+    (command,) = commands([right], settings_of(tmp_path), "kcga-")
+    assert "--topic '*' --resource-pattern-type literal" in command
+
+
+def test_json_has_one_object_for_each_right(tmp_path: Path) -> None:
+    wanted = rights(settings_of(tmp_path))
+    lines = [json.loads(line) for line in json_lines(wanted, "my-")]
+    assert len(lines) == len(wanted)
+    assert {line["principal"] for line in lines} == {
+        "User:my-monitor",
+        "User:my-controller",
+        "User:my-consumer",
+        "User:my-operator",
+    }
+    assert all(line["operations"] for line in lines)

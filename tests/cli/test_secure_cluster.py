@@ -1,0 +1,341 @@
+"""kcga on a cluster that is secured by SASL_SSL, SCRAM and rights: a real broker, with certificates made for it."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
+
+from cli.acls import Component, Resource, Right, pattern_of, principal, rights
+from cli.components import command, consumer_command
+from cli.embedded.broker import Broker
+from cli.embedded.jars import KAFKA, obtain
+from cli.embedded.java import Java
+from cli.embedded.security import BrokerSecurity
+from cli.embedded.spark import SparkConnectServer
+from cli.settings import Settings, load
+from consumer.verify import verify
+from controller.local_processes import LocalProcesses
+from domain.messages import Action, ConsumerCommand, PartitionRef
+from domain.topics import METADATA
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+PASSWORD = "right"  # noqa: S105 (a test's own broker)
+DATA, GROUP, PREFIX = "orders", "billing", "kcga-"
+WITHIN_S = 180.0
+
+
+def openssl(*arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)  # noqa: S607 (any that is there)
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Signs certificates."""
+
+    folder: Path
+    certificate: Path = field(init=False)
+    key: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        object.__setattr__(self, "certificate", self.folder / "ca.pem")
+        object.__setattr__(self, "key", self.folder / "ca.key")
+        new = ("req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=kcga tests")
+        openssl(*new, "-keyout", str(self.key), "-out", str(self.certificate))
+
+    def key_store(self) -> Path:
+        """Key and certificate of a server on this machine."""
+        key, certificate = self.folder / "server.key", self.folder / "server.pem"
+        new = ("req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=broker")
+        signed = ("-CA", str(self.certificate), "-CAkey", str(self.key))
+        name = ("-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE")
+        openssl(*new, *signed, *name, "-keyout", str(key), "-out", str(certificate))
+        store = self.folder / "store.pem"
+        store.write_text(key.read_text() + certificate.read_text() + self.certificate.read_text())
+        return store
+
+
+@dataclass(frozen=True)
+class Cluster:
+    broker: Broker
+    security: BrokerSecurity
+    other_ca: Path
+    """Of an authority that has signed nothing here."""
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        return AdminClient({**self.client("admin")})
+
+    def client(self, user: str, password: str = PASSWORD) -> dict[str, str]:
+        access = self.security.client_settings(user, password)
+        return {**access, "bootstrap.servers": self.broker.bootstrap_servers}
+
+    def grant(self, wanted: list[Right]) -> None:
+        bindings = [binding(right, operation) for right in wanted for operation in right.operations]
+        for granted in self.admin.create_acls(bindings).values():
+            granted.result(30)
+
+
+def binding(right: Right, operation: str) -> AclBinding:
+    pattern, name = pattern_of(right)
+    resources = {
+        Resource.TOPIC: ResourceType.TOPIC,
+        Resource.GROUP: ResourceType.GROUP,
+        Resource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+        Resource.CLUSTER: ResourceType.BROKER,
+    }
+    words = {"DescribeConfigs": "DESCRIBE_CONFIGS"}
+    return AclBinding(
+        resources[right.resource],
+        name,
+        ResourcePatternType[pattern.upper()],
+        principal(right, PREFIX),
+        "*",
+        AclOperation[words.get(operation, operation.upper())],
+        AclPermissionType.ALLOW,
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """With a user for each component and one more, `kcga-stranger`, none of whom may do anything yet; and `orders`."""
+    folder = tmp_path_factory.mktemp("secure")
+    authority, other = Authority(folder / "ca"), Authority(folder / "other-ca")
+    security = BrokerSecurity(authority.key_store(), authority.certificate, PASSWORD)
+    with Broker(folder / "broker", jars=obtain(KAFKA), java=java, security=security) as broker:
+        made = Cluster(broker, security, other.certificate)
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        users = [f"{PREFIX}{name}" for name in (*Component, "stranger")]
+        upsertions: list[UserScramCredentialAlteration] = [
+            UserScramCredentialUpsertion(user, info, PASSWORD.encode()) for user in users
+        ]
+        for altered in made.admin.alter_user_scram_credentials(upsertions).values():
+            altered.result(30)
+        made.admin.create_topics([NewTopic(DATA, num_partitions=2, replication_factor=1)])[DATA].result(30)
+        yield made
+
+
+SettingsOf = Callable[..., Path]
+"""`settings_of(user, password=..., ca=...)`: the settings file of that user."""
+
+
+@pytest.fixture
+def settings_of(cluster: Cluster, tmp_path: Path) -> SettingsOf:
+    def write(user: str, *, spark_remote: str = "sc://127.0.0.1:1", local: str = "", **access: str) -> Path:
+        client = {**cluster.security.client_settings(PREFIX + user, PASSWORD), **access}
+        file = tmp_path / f"{user}.toml"
+        entries = ", ".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in client.items())
+        file.write_text(
+            f"""\
+[kafka]
+bootstrap_servers = "{cluster.broker.bootstrap_servers}"
+group = "{GROUP}"
+client = {{ {entries} }}
+
+[monitor]
+topics = ["{DATA}"]
+window_s = 4
+
+[controller]
+consumer_capacity = 1_000_000
+max_consumers = 3
+
+[consumer]
+spark_remote = "{spark_remote}"
+lake_root = "{tmp_path}/lake"
+wait_time_secs = 1
+
+[local]
+folder = "{tmp_path}/consumers"
+{local}
+"""
+        )
+        return file
+
+    return write
+
+
+def component(name: str, file: Path) -> str:
+    """What a component says that cannot begin."""
+    done = subprocess.run(
+        command(name, "--settings", str(file)), capture_output=True, text=True, timeout=WITHIN_S, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.mark.usefixtures("nothing_left_running")
+class TestRefusals:
+    """Nobody has been granted anything yet."""
+
+    def test_a_wrong_password_is_named(self, settings_of: SettingsOf) -> None:
+        said = component("controller", settings_of("controller", **{"sasl.password": "wrong"}))
+        assert "refuse who this is" in said
+        assert "sasl.password" in said
+
+    def test_a_certificate_that_nobody_known_signed_is_named(self, settings_of: SettingsOf, cluster: Cluster) -> None:
+        said = component("controller", settings_of("controller", **{"ssl.ca.location": str(cluster.other_ca)}))
+        assert "no secure connection" in said
+        assert "ssl.ca.location" in said
+
+    def test_a_missing_right_is_named_with_who_prints_it(self, settings_of: SettingsOf) -> None:
+        said = component("controller", settings_of("stranger"))
+        assert "Topic authorization failed" in said
+        assert "kcga acls" in said
+
+    def test_who_may_not_ask_for_sizes_is_told_the_right_that_it_takes(
+        self, settings_of: SettingsOf, cluster: Cluster, tmp_path: Path
+    ) -> None:
+        settings = load(settings_of("monitor"))
+        without = [r for r in rights(settings) if r.component is Component.MONITOR and r.resource is Resource.TOPIC]
+        cluster.grant(without)
+        for name in (settings.topics.write_speed, METADATA, settings.topics.decisions):
+            cluster.admin.create_topics([NewTopic(name, num_partitions=4, replication_factor=1)])[name].result(30)
+        log = tmp_path / "monitor.log"
+        with running("monitor", settings_of("monitor"), log):
+            wait_until(lambda: "the operation Describe on the resource Cluster" in log.read_text(), log)
+
+
+class running:  # noqa: N801 (a context, as contextlib's are)
+    """A component in the background, which ends with the context."""
+
+    def __init__(self, name: str, file: Path, log: Path) -> None:
+        self._command, self._log = command(name, "--settings", str(file)), log
+
+    def __enter__(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        assert self._process.wait(60) == 0, self._log.read_text()
+
+
+def wait_until(condition: Callable[[], bool], *logs: Path) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline, "\n".join(log.read_text()[-5_000:] for log in logs if log.exists())
+        time.sleep(0.5)
+
+
+def produce(client: Mapping[str, str], topic: str, values: list[bytes], partitions: int) -> None:
+    producer = Producer({**client})
+    for number, value in enumerate(values):
+        producer.produce(topic, value, partition=number % partitions)
+    assert producer.flush(60) == 0
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("nothing_left_running")
+def test_the_pipeline_works_with_the_rights_that_are_printed(
+    cluster: Cluster, settings_of: SettingsOf, spark_server: SparkConnectServer, tmp_path: Path
+) -> None:
+    of_consumers = settings_of("consumer", spark_remote=spark_server.remote)
+    local = f'consumer_settings = "{of_consumers}"'
+    of_controller = settings_of("controller", spark_remote=spark_server.remote, local=local)
+    of_monitor = settings_of("monitor")
+    settings = load(of_controller)
+    cluster.grant(list(rights(settings)))
+    records = 500
+    produce(cluster.client("admin"), DATA, [b"x" * 500] * records, partitions=2)
+
+    def in_the_lake() -> int:
+        accounts = verify(spark_server.remote, settings.consumer.lake_root, [DATA]).values()
+        assert sum(account.doubled for account in accounts) == 0
+        return sum(account.distinct_offsets for account in accounts)
+
+    logs = [tmp_path / f"{name}.log" for name in ("controller", "monitor")]
+    try:
+        with running("controller", of_controller, logs[0]), running("monitor", of_monitor, logs[1]):
+            wait_until(lambda: in_the_lake() == records, *logs, tmp_path / "consumers" / "consumer-1.log")
+    finally:
+        end_consumers(settings, of_consumers)
+    # What goes wrong for want of a right does not always stop the records.
+    for log in (*logs, *(tmp_path / "consumers").glob("*.log")):
+        assert "uthorization failed" not in log.read_text()
+
+    asked = settings_of("operator")
+    for arguments in (("pause",), ("resume",), ("explain",)):
+        done = subprocess.run(
+            command(*arguments, "--settings", str(asked)), capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def end_consumers(settings: Settings, file: Path) -> None:
+    LocalProcesses(settings.local.folder, lambda number: consumer_command(number, file), grace_s=20).close()
+
+
+FORGED = ConsumerCommand(
+    consumer=1,
+    incarnation="somebody",
+    epoch=99,
+    plan=1,
+    sequence=1,
+    action=Action.STOP,
+    partitions=(PartitionRef(topic=DATA, partition=0),),
+).encode()
+
+
+def refusal(client: Mapping[str, str], topic: str) -> int:
+    """The error that a record to `topic` comes back with."""
+    errors: list[int] = []
+
+    def delivered(error: KafkaError | None, _record: Message) -> None:
+        errors.append(KafkaError.NO_ERROR if error is None else error.code())
+
+    producer = Producer({**client, "message.timeout.ms": 20_000})
+    producer.produce(topic, FORGED, partition=0, on_delivery=delivered)
+    producer.flush(30)
+    return errors[0]
+
+
+def test_what_one_has_no_right_to_write_is_refused(cluster: Cluster, settings_of: SettingsOf) -> None:
+    settings = load(settings_of("controller"))
+    cluster.grant(list(rights(settings)))
+    topics = settings.topics
+    for name in (topics.write_speed, topics.metadata, topics.decisions):
+        if name not in cluster.admin.list_topics(timeout=30).topics:
+            cluster.admin.create_topics([NewTopic(name, num_partitions=4, replication_factor=1)])[name].result(30)
+    refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert refusal(cluster.client("kcga-stranger"), topics.metadata) == refused
+    assert refusal(cluster.client("kcga-monitor"), topics.metadata) == refused
+    assert refusal(cluster.client("kcga-consumer"), topics.write_speed) == refused
+    assert refusal(cluster.client("kcga-operator"), topics.decisions) == refused
+    assert refusal(cluster.client("kcga-consumer"), DATA) == refused
+
+
+def test_who_has_no_right_to_it_cannot_depose_the_controller_nor_fence_a_consumer(
+    cluster: Cluster, settings_of: SettingsOf
+) -> None:
+    cluster.grant(list(rights(load(settings_of("controller")))))
+    for user, transactional_id in (
+        ("kcga-stranger", f"{GROUP}.controller"),
+        ("kcga-consumer", f"{GROUP}.controller"),
+        ("kcga-monitor", f"{GROUP}/1/somebody"),
+    ):
+        producer = Producer({**cluster.client(user), "transactional.id": transactional_id})
+        with pytest.raises(KafkaException) as raised:
+            producer.init_transactions(30)
+        assert raised.value.args[0].code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

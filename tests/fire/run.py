@@ -1,0 +1,186 @@
+"""Breaks things at random under load, and counts what is left: `python -m tests.fire.run --for 600`.
+
+Afterwards everything that was produced must be in the lake once; no partition may have had two readers whose reads took
+effect; the group must have converged; and nothing may be left behind. The seed is printed: the same seed does the same
+faults at the same moments again.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from cli import logs
+from consumer.verify import verify
+from tests.fire.faults import Fault, Kind, schedule
+from tests.fire.scene import Scene
+from tests.fire.witness import Witness
+
+CONVERGES_WITHIN_S = 240.0
+MARK = "KCGA_FIRE"
+"""The environment variable by which all processes of a run are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is left after the fire."""
+
+    seed: int
+    seconds: float
+    faults: tuple[Fault, ...]
+    acknowledged: int
+    """Records that the producers were told are in Kafka."""
+    in_kafka: int
+    in_the_lake: int
+    """Records, each partition and offset counted once."""
+    doubled: int
+    most_readers: int
+    """Of a partition at one time, among reads that took effect."""
+    converged_after_s: float | None
+    """From the end of the load until everything was read by one consumer each; none where that never was."""
+    left_behind: tuple[str, ...] = ()
+    """Processes that still run when everything has ended."""
+
+    @property
+    def faults_found(self) -> list[str]:
+        """What is not as it must be, a sentence each."""
+        found = []
+        if self.in_kafka < self.acknowledged:
+            found.append(f"Kafka lost {self.acknowledged - self.in_kafka:,} records that it had acknowledged")
+        if self.in_the_lake != self.in_kafka:
+            found.append(f"of {self.in_kafka:,} records in Kafka, {self.in_the_lake:,} are in the lake")
+        if self.doubled:
+            found.append(f"{self.doubled:,} rows are doubled")
+        if self.most_readers > 1:
+            found.append(f"a partition had {self.most_readers} readers at one time")
+        if self.converged_after_s is None:
+            found.append(f"the group did not converge within {CONVERGES_WITHIN_S:g} s")
+        if self.left_behind:
+            found.append(f"still running: {'; '.join(self.left_behind)}")
+        return found
+
+    def __str__(self) -> str:
+        converged = "never" if self.converged_after_s is None else f"after {self.converged_after_s:.0f} s"
+        return (
+            f"seed {self.seed}, {self.seconds:g} s, {len(self.faults)} faults: {self.acknowledged:,} records "
+            f"acknowledged, {self.in_kafka:,} in Kafka, {self.in_the_lake:,} in the lake, {self.doubled:,} doubled, "
+            f"{self.most_readers} reader at most, converged {converged}"
+        )
+
+
+def run(seconds: float, seed: int, folder: Path, say: Callable[[str], None]) -> Outcome:
+    """Sets the scene, lets it burn for so long, and looks at what is left.
+
+    Args:
+        seconds: how long the load and the faults last.
+        seed: of both.
+        folder: an empty one; all that the scene leaves is in it.
+        say: is told each fault.
+    """
+    mark = uuid.uuid4().hex
+    os.environ[MARK] = mark
+    try:
+        with ExitStack() as stack:
+            scene = Scene(stack, folder, seed)
+            kinds = [kind for kind in Kind if kind is not Kind.FULL_DISK or scene.disk.can_be_filled]
+            if Kind.FULL_DISK not in kinds:
+                say("no disk can be filled: it takes the right to mount")
+            faults = schedule(seed, seconds, kinds)
+            kafka, names = scene.settings.kafka, scene.settings.topics
+            silent_after_s = scene.settings.controller.heartbeat_timeout_s
+            witness = Witness(
+                kafka.bootstrap_servers, kafka.group, names.metadata, scene.profile.topics, silent_after_s
+            )
+            stack.callback(witness.close)
+            _burn(scene, faults, seconds, say)
+            report = scene.end_load()
+            say(f"the load is over: {report.as_json()['produced']:,} records")
+            converged_after_s = _converge(scene, witness)
+            scene.end_components()
+            settings = scene.settings.consumer
+            accounts = verify(scene.spark_remote, settings.lake_root, scene.profile.topics).values()
+            outcome = Outcome(
+                seed=seed,
+                seconds=seconds,
+                faults=tuple(faults),
+                acknowledged=sum(report.delivered.values()),
+                in_kafka=witness.records(),
+                in_the_lake=sum(account.distinct_offsets for account in accounts),
+                doubled=sum(account.doubled for account in accounts),
+                most_readers=witness.most_readers.count,
+                converged_after_s=converged_after_s,
+            )
+        return replace(outcome, left_behind=_left_behind(mark))
+    finally:
+        del os.environ[MARK]
+
+
+def _burn(scene: Scene, faults: list[Fault], seconds: float, say: Callable[[str], None]) -> None:
+    scene.begin()
+    began = time.monotonic()
+    coming = list(faults)
+    while (elapsed := time.monotonic() - began) < seconds:
+        while coming and coming[0].at_s <= elapsed:
+            fault = coming.pop(0)
+            say(str(fault))
+            scene.break_something(fault)
+        scene.look_after()
+        time.sleep(0.1)
+    scene.mend_everything()
+
+
+def _converge(scene: Scene, witness: Witness) -> float | None:
+    """Waits until everything is read, and every partition has one consumer; how long that took, if it was so."""
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < CONVERGES_WITHIN_S:
+        scene.look_after()
+        if witness.converged():
+            return waited
+        time.sleep(0.5)
+    return None
+
+
+def _left_behind(mark: str) -> tuple[str, ...]:
+    """The processes of this run that there are; this one, which set the mark for them, is none."""
+    left = []
+    for process in psutil.process_iter(["cmdline"]):
+        with suppress(psutil.Error, OSError):
+            if process.environ().get(MARK) == mark:
+                left.append(" ".join(process.info["cmdline"] or ())[:200])
+    return tuple(left)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.fire.run", description=__doc__)
+    parser.add_argument("--for", dest="seconds", type=float, default=120.0, help="seconds of fire (%(default)g)")
+    parser.add_argument("--seed", type=int, help="of a run that is to be done again")
+    parser.add_argument("--keep", type=Path, help="a folder for all logs, which is left in place")
+    options = parser.parse_args()
+    seed = random.randrange(2**31) if options.seed is None else options.seed
+    print(f"seed {seed}: python -m tests.fire.run --for {options.seconds:g} --seed {seed}", flush=True)
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="kcga-fire-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with (folder / "fire.log").open("w", encoding="utf-8") as log:
+            logs.configure("fire", log)
+            outcome = run(options.seconds, seed, folder, lambda what: print(what, flush=True))
+    finally:
+        if options.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(outcome)
+    if outcome.faults_found:
+        sys.exit("\n".join(outcome.faults_found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""The whole system on this machine, and how each fault is done to it."""
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import psutil
+
+from cli.components import command, consumer_command
+from cli.embedded.broker import Broker
+from cli.embedded.child import Child
+from cli.embedded.jars import DELTA, KAFKA, obtain
+from cli.embedded.java import find_java
+from cli.embedded.load import LoadReport, run_load
+from cli.embedded.load_profile import demo_profile
+from cli.embedded.ports import free_port
+from cli.embedded.spark import SparkConnectServer
+from cli.settings import load
+from cli.topics import Cluster
+from cli.up.services import Services
+from cli.up.settings_file import CONSUMER_CAPACITY, settings_text
+from controller.local_processes import LocalProcesses
+from tests.fire.disk import SmallDisk
+from tests.fire.echo import Echo
+from tests.fire.faults import Fault, Kind
+
+RESTART_AFTER_S = 1.0
+"""So long after its end a component is started again, as a supervisor would."""
+
+
+class Scene:
+    """Broker, Spark, monitor, controller with its consumers, and producers.
+
+    Args:
+        stack: ends everything when it is closed.
+        folder: takes everything.
+        seed: of records and repeated messages.
+    """
+
+    def __init__(self, stack: ExitStack, folder: Path, seed: int) -> None:
+        self._folder = folder
+        self._stack = stack
+        self._seed = seed
+        self.disk = SmallDisk(folder / "lake")
+        stack.callback(self.disk.close)
+        self._java = find_java()
+        self._port = free_port()
+        self._broker = self._new_broker()
+        stack.callback(lambda: self._broker.stop())
+        self._spark = SparkConnectServer(folder / "spark", jars=obtain(DELTA), java=self._java)
+        stack.callback(self._spark.stop)
+        spark = threading.Thread(target=self._spark.start)
+        spark.start()
+        self._broker.start()
+        spark.join()
+        services = Services(self._broker.bootstrap_servers, self._spark.remote, prefix="")
+        self.profile = demo_profile(CONSUMER_CAPACITY)
+        self._settings_file = folder / "settings.toml"
+        self._settings_file.write_text(settings_text(services, self.profile, folder))
+        self.settings = load(self._settings_file)
+        cluster = Cluster(self.settings.kafka.bootstrap_servers)
+        cluster.ensure_internal_topics(self.settings.topics.names, self.settings.controller.highest_consumer)
+        cluster.create(self.profile.topics)
+        while not self.profile.topics.keys() <= cluster.partitions().keys():
+            time.sleep(0.1)
+        names = self.settings.topics
+        topics = {names.metadata: self.settings.controller.highest_consumer + 1, names.write_speed: 1}
+        self._echo = Echo(self.settings.kafka.bootstrap_servers, topics, seed)
+        stack.callback(self._echo.close)
+        self._components: dict[str, Child] = {}
+        self._starts = 0
+        self._undo: list[tuple[float, Callable[[], None]]] = []
+        """What ends a fault, and when."""
+        self._load_over = threading.Event()
+        self._load_report: LoadReport | None = None
+        self._load = threading.Thread(target=self._produce, daemon=True)
+        stack.callback(self._end_consumers)
+
+    @property
+    def spark_remote(self) -> str:
+        return self._spark.remote
+
+    def begin(self) -> None:
+        """Starts the components, and the load."""
+        self.look_after()
+        self._load.start()
+
+    def break_something(self, fault: Fault) -> None:
+        """Does the fault; what it takes to end it is done by `look_after` when it is due."""
+        match fault.kind:
+            case Kind.KILL_CONSUMER:
+                for process in self._one_consumer(fault):
+                    process.kill()
+            case Kind.FREEZE_CONSUMER:
+                for process in self._one_consumer(fault):
+                    self._freeze(process, fault.lasts_s)
+            case Kind.KILL_CONTROLLER:
+                self._kill("controller")
+            case Kind.FREEZE_CONTROLLER:
+                self._freeze(psutil.Process(self._components["controller"].pid), fault.lasts_s)
+            case Kind.SECOND_CONTROLLER:
+                # The first is not told: it finds out when it sends the next time.
+                self._start("controller")
+            case Kind.KILL_MONITOR:
+                self._kill("monitor")
+            case Kind.FREEZE_BROKER:
+                self._freeze(psutil.Process(self._broker.child.pid), fault.lasts_s)
+            case Kind.KILL_BROKER:
+                os.kill(self._broker.child.pid, signal.SIGKILL)
+                self._broker.stop()
+                self._broker = self._new_broker()
+                self._broker.start()
+            case Kind.FREEZE_SPARK:
+                self._freeze(psutil.Process(self._spark.child.pid), fault.lasts_s, with_children=True)
+            case Kind.FULL_DISK:
+                self.disk.fill()
+                self._later(fault.lasts_s, self.disk.free)
+            case Kind.REPEAT_MESSAGES:
+                self._echo.repeat(fault.lasts_s)
+
+    def look_after(self) -> None:
+        """Ends faults that are over, and starts components again that have ended. Called often."""
+        now = time.monotonic()
+        due = [undo for at, undo in self._undo if at <= now]
+        self._undo = [(at, undo) for at, undo in self._undo if at > now]
+        for undo in due:
+            undo()
+        self._echo.work()
+        for name in ("controller", "monitor"):
+            if name not in self._components or not self._components[name].running:
+                time.sleep(RESTART_AFTER_S if name in self._components else 0)
+                self._start(name)
+
+    def mend_everything(self) -> None:
+        """Ends all faults."""
+        for _, undo in self._undo:
+            undo()
+        self._undo = []
+
+    def end_load(self) -> LoadReport:
+        """Ends the producers; what became of their records."""
+        self._load_over.set()
+        self._load.join()
+        assert self._load_report is not None
+        return self._load_report
+
+    def end_components(self) -> None:
+        for child in self._components.values():
+            child.stop()
+        self._end_consumers()
+
+    def consumers(self) -> list[psutil.Process]:
+        """The processes of the consumers that exist, in ascending order of their numbers."""
+        found = []
+        for file in sorted(self.settings.local.folder.glob("consumer-*.json")):
+            with suppress(OSError, ValueError, psutil.Error):
+                identity = json.loads(file.read_text())
+                process = psutil.Process(identity["pid"])
+                if process.create_time() == identity["create_time"]:
+                    found.append(process)
+        return found
+
+    def _one_consumer(self, fault: Fault) -> Iterator[psutil.Process]:
+        """The one that the fault chooses; none where there is none."""
+        consumers = self.consumers()
+        if consumers:
+            with suppress(psutil.NoSuchProcess):
+                yield consumers[int(fault.choice * len(consumers))]
+
+    def _new_broker(self) -> Broker:
+        return Broker(self._folder / "kafka", jars=obtain(KAFKA), java=self._java, port=self._port)
+
+    def _start(self, name: str) -> None:
+        self._starts += 1
+        arguments = command(name, "--settings", str(self._settings_file))
+        log = self._folder / f"{name}-{self._starts}.log"
+        self._components[name] = self._stack.enter_context(Child(f"the {name}", arguments, log))
+
+    def _kill(self, name: str) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self._components[name].pid, signal.SIGKILL)
+
+    def _freeze(self, process: psutil.Process, seconds: float, *, with_children: bool = False) -> None:
+        for each in [process, *(process.children(recursive=True) if with_children else ())]:
+            with suppress(psutil.NoSuchProcess):
+                each.suspend()
+                self._later(seconds, lambda each=each: _go_on(each))  # type: ignore[misc]
+
+    def _later(self, seconds: float, undo: Callable[[], None]) -> None:
+        self._undo.append((time.monotonic() + seconds, undo))
+
+    def _produce(self) -> None:
+        servers = self.settings.kafka.bootstrap_servers
+        quiet = {"log_level": "0"}
+        self._load_report = run_load(servers, self.profile, stop=self._load_over, seed=self._seed, client_config=quiet)
+
+    def _end_consumers(self) -> None:
+        fleet = LocalProcesses(
+            self.settings.local.folder,
+            lambda number: consumer_command(number, self._settings_file),
+            self.settings.local.grace_s,
+        )
+        fleet.close()
+
+
+def _go_on(process: psutil.Process) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.resume()

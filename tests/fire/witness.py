@@ -1,0 +1,109 @@
+"""Reads what the consumers say, and what their group has committed, with nothing but a plain Kafka consumer.
+
+The clients of administration are not used here: librdkafka ends the process (an assertion) where one of their requests
+meets a broker that is killed.
+"""
+
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
+from confluent_kafka import TopicPartition as Position
+
+from cli.watch.readers import MostReaders, ReadLog, most_readers
+from domain.assignment import ConsumerId
+from domain.messages import ConsumerReport, ConsumerState, MessageError, decode_to_controller
+from domain.partitions import TopicPartition
+from domain.topics import CONTROLLER_PARTITION
+
+REQUEST_LIMIT_S = 20.0
+
+
+class Witness:
+    """Of one run.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        group: whose commits are looked at.
+        metadata_topic: where reports are; all of it is read.
+        topics: with data, and how many partitions each has.
+        silent_after_s: who has not reported for so long is not counted.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        group: str,
+        metadata_topic: str,
+        topics: Mapping[str, int],
+        silent_after_s: float,
+    ) -> None:
+        client = {"bootstrap.servers": bootstrap_servers, "log_level": 0, "enable.auto.commit": False}
+        self._reports = Consumer({**client, "group.id": "witness"})
+        self._reports.assign([Position(metadata_topic, CONTROLLER_PARTITION, OFFSET_BEGINNING)])
+        self._commits = Consumer({**client, "group.id": group})
+        self._partitions = [TopicPartition(topic, number) for topic in topics for number in range(topics[topic])]
+        self._silent_after_s = silent_after_s
+        self._reads = ReadLog()
+        self._newest: dict[ConsumerId, ConsumerReport] = {}
+
+    def close(self) -> None:
+        self._reports.close()
+        self._commits.close()
+
+    @property
+    def most_readers(self) -> MostReaders:
+        """By all reports so far: they tell of what was written to the lake."""
+        return most_readers(self._reads.stints)
+
+    def listen(self) -> None:
+        """Takes in all reports that have come."""
+        while records := self._reports.consume(1000, 0.5):
+            for record in records:
+                if record.error() is not None:
+                    continue
+                try:
+                    message = decode_to_controller(record.value())
+                except MessageError:
+                    continue
+                if isinstance(message, ConsumerReport):
+                    self._take(message)
+
+    def _take(self, report: ConsumerReport) -> None:
+        self._reads.add(report)
+        newest = self._newest.get(report.consumer)
+        # Old ones come again.
+        if newest is None or report.sent_at > newest.sent_at:
+            self._newest[report.consumer] = report
+
+    def converged(self) -> bool:
+        """Whether each partition is held by one consumer, and the group has committed all of it."""
+        self.listen()
+        alive = [
+            report
+            for report in self._newest.values()
+            if report.state is not ConsumerState.LEAVING and time.time() - report.sent_at < self._silent_after_s
+        ]
+        held = sorted(partition.key for report in alive for partition in report.partitions)
+        return held == sorted(self._partitions) and self._everything_is_committed()
+
+    def records(self) -> int:
+        """In all partitions. They are written without transactions, so every offset is one."""
+        return sum(high - low for low, high in self._ranges().values())
+
+    def _ranges(self) -> dict[TopicPartition, tuple[int, int]]:
+        return {
+            partition: self._commits.get_watermark_offsets(
+                Position(partition.topic, partition.partition), timeout=REQUEST_LIMIT_S
+            )
+            for partition in self._partitions
+        }
+
+    def _everything_is_committed(self) -> bool:
+        positions = [Position(partition.topic, partition.partition) for partition in self._partitions]
+        try:
+            committed = self._commits.committed(positions, timeout=REQUEST_LIMIT_S)
+            ranges = self._ranges()
+        except KafkaException:
+            return False
+        return all(at.offset >= ranges[TopicPartition(at.topic, at.partition)][1] for at in committed)
