@@ -103,7 +103,9 @@ def test_consumers_with_too_many_partitions_to_list_what_they_keep_are_still_pla
     assert record.objective <= 1.02 * pooled_bound(instance)
 
 
-items = st.lists(st.tuples(st.integers(1, 30), st.floats(0, 1)), min_size=1, max_size=8)
+# What is worth as much as its room, but for the last digit, counts as one or the other by the order of the sum.
+worths = st.floats(0, 1).map(lambda worth: round(worth, 6))
+items = st.lists(st.tuples(st.integers(1, 30), worths), min_size=1, max_size=8)
 
 
 def subsets(count: int) -> list[tuple[int, ...]]:
