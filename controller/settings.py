@@ -56,8 +56,8 @@ class ControllerSettings(BaseModel):
     handover_s: Annotated[Seconds | None, Field(validate_default=True)] = None
     """With prices: for how long a partition that moves has no reader; 5 s unless set."""
     engine: str = "auto"
-    """`auto`, an exact engine, or a heuristic: see `kcga solve --help`. Where a heuristic's plan breaks a
-    rule, such as a pin, one that keeps them all takes its place (`least-eviction`)."""
+    """`auto`, an exact engine, or a heuristic: see `kcga solve --help`. Where a heuristic's plan breaks a rule, another
+    plan is made by rule."""
     time_limit_s: Seconds = 1.0
     """Of one call of the solver."""
     recovery_time_s: Annotated[float, Field(ge=0, le=604_800, allow_inf_nan=False)] = 300.0

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from domain.assignment import Assignment
 from domain.streams import paper_stream
-from solver import Problem, solve
+from solver import Problem, construct, solve
 from solver.bounds import fewest_bins, pooled_bound
 from solver.coarse import coarse_bound
-from solver.construct import offer_plans
 from solver.deadline import Deadline
 from solver.evaluation import evaluate
 from solver.instance import Instance
@@ -96,14 +95,26 @@ def test_consumers_with_too_many_partitions_to_list_what_they_keep_are_still_pla
     instance = Instance.of(problem)
     assert kept_sets(instance, 10_000).partial
     record = Record(problem)
-    offer_plans(instance, record, within_the_hour())
+    construct.offer_plans(instance, record, within_the_hour())
     assert record.best is not None
     assert record.best.figures.is_feasible
     assert pooled_bound(instance) <= record.objective
     assert record.objective <= 1.02 * pooled_bound(instance)
 
 
-items = st.lists(st.tuples(st.integers(1, 30), st.floats(0, 1)), min_size=1, max_size=8)
+def test_a_small_partition_gives_way_where_a_consumer_would_be_opened_otherwise() -> None:
+    speeds = {partition(number): speed for number, speed in enumerate((75.0, 50.0, 40.0, 20.0))}
+    current = Assignment({partition(0): 2, partition(1): 1, partition(3): 1})
+    instance = Instance.of(Problem(speeds, CAPACITY, current))
+    kept = [tuple(bin_.own) for bin_ in instance.bins]
+    cleared = construct.plan(instance, kept, frozenset())
+    assert cleared == Assignment({partition(0): 2, partition(1): 1, partition(2): 1, partition(3): 2})
+    assert len(construct.plan(instance, kept, frozenset(), clearing=False).consumers) == 3
+
+
+# What is worth as much as its room, but for the last digit, counts as one or the other by the order of the sum.
+worths = st.floats(0, 1).map(lambda worth: round(worth, 6))
+items = st.lists(st.tuples(st.integers(1, 30), worths), min_size=1, max_size=8)
 
 
 def subsets(count: int) -> list[tuple[int, ...]]:
