@@ -106,9 +106,10 @@ function drawOne({ chart, svg, value, at }) {
     const anyValue = highest > 1e-9 || mark === 0;
     if (anyValue) nodes.push(drawn("text", { x: EDGE.left - 6, y: y(mark) + 4, "text-anchor": "end" }, chart.form(mark)));
   }
+  const label = width_s < 300 ? time : minute;
   for (const share of width < 420 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]) {
     const anchor = share === 0 ? "start" : share === 1 ? "end" : "middle";
-    nodes.push(drawn("text", { x: x(begin + share * width_s), y: HEIGHT - 5, "text-anchor": anchor }, minute(begin + share * width_s)));
+    nodes.push(drawn("text", { x: x(begin + share * width_s), y: HEIGHT - 5, "text-anchor": anchor }, label(begin + share * width_s)));
   }
   chart.lines.forEach((line, place) => {
     const samples = series[place];
