@@ -11,6 +11,7 @@ from cli.doctor.finding import Finding
 from cli.errors import KcgaError
 from cli.settings import Settings
 from cli.topics import Cluster
+from cli.watch import figures
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from monitor.interest import Interest, Topic, topics_of_interest
 
@@ -63,7 +64,7 @@ def _own_topics(
                 "the controller adds them where it may (Alter on the topic)",
             )
         else:
-            yield Finding(f"{name} has {existing:,} partitions")
+            yield Finding(f"{name} has {figures.plural(existing, 'partition')}")
 
 
 def _topics_to_read(interest: Interest, partitions: dict[str, int]) -> Iterator[Finding]:
@@ -72,7 +73,9 @@ def _topics_to_read(interest: Interest, partitions: dict[str, int]) -> Iterator[
         yield Finding.fault(f"no topic answers to {asked!r} in monitor.topics", remedy)
     if interest.topics:
         count = sum(partitions[name] for name in interest.topics)
-        yield Finding(f"{len(interest.topics):,} topics are read, with {count:,} partitions")
+        yield Finding(
+            f"{figures.plural(len(interest.topics), 'topic')} to read, with {figures.plural(count, 'partition')}"
+        )
 
 
 def _of_cluster(admin: AdminClient) -> Collection[AclOperation] | None:

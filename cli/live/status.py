@@ -11,6 +11,7 @@ from cli.watch.screen import GroupScreen
 from controller.status.board import Board
 from controller.status.group_fold import GroupFold
 from controller.status.group_view import GroupView, LagReport
+from domain.messages import ControllerClaim
 
 HEIGHT = 10_000
 """Nothing is left out: whoever asks may scroll."""
@@ -64,7 +65,7 @@ def _remarks(settings: Settings, told: Recent) -> Iterator[str]:
         yield "the group is paused: kcga resume ends it"
     if not told.speeds:
         yield f"there are no fresh write speeds on {topics.write_speed}: does kcga monitor run?"
-    if not told.reports:
-        yield f"no consumer has reported on {topics.metadata} lately: does kcga controller run?"
-    if told.epoch is None:
-        yield f"no decision is on {topics.decisions}: no controller has run with these settings lately"
+    if not any(isinstance(statement, ControllerClaim) for statement in told.statements):
+        yield f"no controller has claimed the group on {topics.metadata} lately: does kcga controller run?"
+    elif not told.reports:
+        yield f"no consumer has reported on {topics.metadata} lately: they begin, or cannot; see the controller's log"

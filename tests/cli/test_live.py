@@ -109,7 +109,7 @@ def test_a_group_that_nobody_controls_says_what_to_start(small: Settings, group:
     with console.capture() as captured:
         print_status(small, console)
     assert "does kcga monitor run?" in captured.get()
-    assert "does kcga controller run?" in captured.get()
+    assert "no controller has claimed the group" in captured.get()
     with pytest.raises(KcgaError, match="there are no fresh write speeds"):
         plan_now(small)
 
