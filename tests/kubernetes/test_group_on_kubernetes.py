@@ -114,7 +114,7 @@ class GroupOnKubernetes:
         return "\n".join([str(self.view), pods, *logs])
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 180
         while not condition():
             assert time.monotonic() < deadline, self.story()
             time.sleep(0.2)
@@ -154,7 +154,7 @@ def group(
     )
     control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=render(file, "local", None))
     with ExitStack() as stack:
-        stack.callback(control_plane.kubectl, "delete", "namespace", NAMESPACE, "--wait=true", "--timeout=60s")
+        stack.callback(control_plane.kubectl, "delete", "namespace", NAMESPACE, "--wait=true", "--timeout=120s")
         observer = stack.enter_context(Observer(broker.bootstrap_servers, unique_name, names=TopicNames(**names)))
         group = GroupOnKubernetes(control_plane, kubelet, broker, topic, observer)
         stack.callback(group.close)
