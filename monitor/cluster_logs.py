@@ -18,7 +18,6 @@ from kafka.errors import NoError, for_code
 
 from domain.partitions import TopicPartition
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
-from monitor.group_commits import committed_offsets
 from monitor.growth import OffsetRange
 from monitor.interest import Topic
 
@@ -148,15 +147,20 @@ class ClusterLogs:
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int | None]:
         """The offset that a consumer group goes on at in each partition; None where it has committed nothing.
 
-        Partitions that the group's coordinator does not tell of are left out.
+        librdkafka's AdminClient would end the whole process where a coordinator dies while it is asked.
 
         Raises:
-            BrokerAwayError: the coordinator did not answer, or refused to.
+            BrokerAwayError: the group's coordinator did not answer, or does not tell of one of them.
         """
-        try:
-            return committed_offsets(self._librdkafka, group, partitions, self._request_timeout_s)
-        except KafkaException as error:
-            raise BrokerAwayError(in_one_line(error.args[0].str())) from error
+        if not partitions:
+            return {}
+        asked = {
+            group: [kafka.TopicPartition(partition.topic, partition.partition) for partition in sorted(partitions)]
+        }
+        return {
+            TopicPartition(partition.topic, partition.partition): found.offset if found.offset >= 0 else None
+            for partition, found in self._ask(lambda admin: admin.list_group_offsets(asked))[group].items()
+        }
 
     def compacted(self, topics: Collection[str]) -> dict[str, bool]:
         """Whether the cleanup policy of each topic includes compaction; those that did not tell are left out."""
