@@ -201,7 +201,7 @@ class TestRefusals:
 
     def test_a_missing_right_is_named_with_who_prints_it(self, settings_of: SettingsOf) -> None:
         said = component("controller", settings_of("stranger"))
-        assert "Topic authorization failed" in said
+        assert "the brokers do not allow it (Authorization failed.)" in said
         assert "kcga acls" in said
 
     def test_who_may_not_ask_for_sizes_is_told_the_right_that_it_takes(
@@ -211,7 +211,7 @@ class TestRefusals:
         without = [r for r in rights(settings) if r.component is Component.MONITOR and r.resource is Resource.TOPIC]
         cluster.grant(without)
         for name in (settings.topics.write_speed, METADATA, settings.topics.decisions):
-            cluster.admin.create_topics([NewTopic(name, num_partitions=4, replication_factor=1)])[name].result(30)
+            cluster.admin.create_topics([NewTopic(name, num_partitions=16, replication_factor=1)])[name].result(30)
         log = tmp_path / "monitor.log"
         with running("monitor", settings_of("monitor"), log):
             wait_until(lambda: "the operation Describe on the resource Cluster" in log.read_text(), log)
@@ -317,7 +317,7 @@ def test_what_one_has_no_right_to_write_is_refused(cluster: Cluster, settings_of
     topics = settings.topics
     for name in (topics.write_speed, topics.metadata, topics.decisions):
         if name not in cluster.admin.list_topics(timeout=30).topics:
-            cluster.admin.create_topics([NewTopic(name, num_partitions=4, replication_factor=1)])[name].result(30)
+            cluster.admin.create_topics([NewTopic(name, num_partitions=16, replication_factor=1)])[name].result(30)
     refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert refusal(cluster.client("kcga-stranger"), topics.metadata) == refused
     assert refusal(cluster.client("kcga-monitor"), topics.metadata) == refused

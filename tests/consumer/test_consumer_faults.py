@@ -125,7 +125,8 @@ def test_brokers_that_are_away_for_a_moment_cost_no_record_and_for_longer_than_t
 ) -> None:
     partition = TopicPartition(f"{unique_name}.data", 0)
     metadata_topic = f"{unique_name}.metadata"
-    created = AdminClient({"bootstrap.servers": own_broker.bootstrap_servers}).create_topics(
+    admin = AdminClient({"bootstrap.servers": own_broker.bootstrap_servers})  # what it creates ends with it
+    created = admin.create_topics(
         [NewTopic(partition.topic, num_partitions=1), NewTopic(metadata_topic, num_partitions=2)]
     )
     for topic in created.values():
