@@ -48,6 +48,9 @@ class _Search:
         self._cost: Cost = (2, math.inf, math.inf)
         self._order = sorted(problem.speeds, key=lambda partition: (-problem.speeds[partition], partition))
         self._fixed = problem.fixed
+        self._most = math.inf if problem.max_consumers is None else problem.max_consumers
+        if may_break_rules:
+            self._most = max(self._most, len(set(self._fixed.values())))
         self._named = sorted({*problem.current.consumers, *self._fixed.values()})
         """The consumers that are not like any other."""
         self._unnamed = [c for c in range(1, len(self._order) + len(self._named) + 1) if c not in self._named]
@@ -95,7 +98,7 @@ class _Search:
     def _is_promising(self, moving: float) -> bool:
         problem = self._problem
         consumers = len(self._on)
-        if problem.max_consumers is not None and consumers > problem.max_consumers:
+        if consumers > self._most:
             return False
         so_far = consumers + problem.migration_weight * moving / problem.capacity
         if not self._may_break_rules:

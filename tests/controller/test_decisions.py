@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from controller.plan import decide
@@ -177,6 +177,15 @@ def test_an_operator_that_asks_for_a_plan_gets_it_also_while_paused() -> None:
 
 
 @settings(max_examples=60, deadline=None)
+@example(
+    partitions=[(10.0, consumer) for consumer in (1, 2, 3, 4)],
+    peak=1.0,
+    pinned={},
+    least=1,
+    most=3,
+    paused=True,
+    manual=False,
+)
 @given(
     partitions=st.lists(st.tuples(st.floats(0, 150), st.none() | st.integers(1, 4)), min_size=1, max_size=6),
     peak=st.floats(1, 2),
