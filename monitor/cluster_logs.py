@@ -18,7 +18,7 @@ from kafka.errors import NoError, for_code
 
 from domain.partitions import TopicPartition
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
-from monitor.group_commits import committed_offsets
+from monitor.group_commits import GroupCommits
 from monitor.growth import OffsetRange
 from monitor.interest import Topic
 
@@ -63,7 +63,10 @@ class ClusterLogs:
         }
         # Both libraries log each failed attempt; kcga logs once when a broker goes and once when it is back.
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
-        config: dict[str, Any] = {**client_config, "bootstrap.servers": bootstrap_servers, "error_cb": self._heard}
+        self._commits_config = {**client_config, "bootstrap.servers": bootstrap_servers}
+        self._commits: dict[str, GroupCommits] = {}
+        """By the group."""
+        config: dict[str, Any] = {**self._commits_config, "error_cb": self._heard}
         try:
             self._librdkafka = AdminClient(config, logger=silent_logger())
         except KafkaException as error:
@@ -154,7 +157,9 @@ class ClusterLogs:
             BrokerAwayError: the coordinator did not answer, or refused to.
         """
         try:
-            return committed_offsets(self._librdkafka, group, partitions, self._request_timeout_s)
+            if group not in self._commits:
+                self._commits[group] = GroupCommits(self._commits_config, group, silent_logger())
+            return self._commits[group].offsets(partitions, self._request_timeout_s)
         except KafkaException as error:
             raise BrokerAwayError(in_one_line(error.args[0].str())) from error
 

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from domain.partitions import TopicPartition
-from monitor.group_commits import committed_offsets
+from monitor.group_commits import GroupCommits
 
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -20,13 +20,13 @@ class LagProbe:
 
     Args:
         admin: of the cluster.
-        group: the consumer group whose commits count.
+        commits: of the consumer group.
         timeout_s: of one request.
     """
 
-    def __init__(self, admin: AdminClient, group: str, timeout_s: float = 5.0) -> None:
+    def __init__(self, admin: AdminClient, commits: GroupCommits, timeout_s: float = 5.0) -> None:
         self._admin = admin
-        self._group = group
+        self._commits = commits
         self._timeout_s = timeout_s
 
     def measure(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -40,7 +40,7 @@ class LagProbe:
         wanted = sorted(partitions)
         if not wanted:
             return {}
-        committed = committed_offsets(self._admin, self._group, wanted, self._timeout_s)
+        committed = self._commits.offsets(wanted, self._timeout_s)
         ends = self._offsets(committed, LATEST)
         begins = self._offsets([partition for partition in ends if committed[partition] is None], EARLIEST)
         from_offsets = {**{p: offset for p, offset in committed.items() if offset is not None}, **begins}
