@@ -18,6 +18,7 @@ from kafka.errors import NoError, for_code
 
 from domain.partitions import TopicPartition
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
+from monitor.group_commits import GroupCommits
 from monitor.growth import OffsetRange
 from monitor.interest import Topic
 
@@ -62,7 +63,10 @@ class ClusterLogs:
         }
         # Both libraries log each failed attempt; kcga logs once when a broker goes and once when it is back.
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
-        config: dict[str, Any] = {**client_config, "bootstrap.servers": bootstrap_servers, "error_cb": self._heard}
+        self._commits_config = {**client_config, "bootstrap.servers": bootstrap_servers}
+        self._commits: dict[str, GroupCommits] = {}
+        """By the group."""
+        config: dict[str, Any] = {**self._commits_config, "error_cb": self._heard}
         try:
             self._librdkafka = AdminClient(config, logger=silent_logger())
         except KafkaException as error:
@@ -147,20 +151,17 @@ class ClusterLogs:
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int | None]:
         """The offset that a consumer group goes on at in each partition; None where it has committed nothing.
 
-        librdkafka's AdminClient would end the whole process where a coordinator dies while it is asked.
+        Partitions that the group's coordinator does not tell of are left out.
 
         Raises:
-            BrokerAwayError: the group's coordinator did not answer, or does not tell of one of them.
+            BrokerAwayError: the coordinator did not answer, or refused to.
         """
-        if not partitions:
-            return {}
-        asked = {
-            group: [kafka.TopicPartition(partition.topic, partition.partition) for partition in sorted(partitions)]
-        }
-        return {
-            TopicPartition(partition.topic, partition.partition): found.offset if found.offset >= 0 else None
-            for partition, found in self._ask(lambda admin: admin.list_group_offsets(asked))[group].items()
-        }
+        try:
+            if group not in self._commits:
+                self._commits[group] = GroupCommits(self._commits_config, group, silent_logger())
+            return self._commits[group].offsets(partitions, self._request_timeout_s)
+        except KafkaException as error:
+            raise BrokerAwayError(in_one_line(error.args[0].str())) from error
 
     def compacted(self, topics: Collection[str]) -> dict[str, bool]:
         """Whether the cleanup policy of each topic includes compaction; those that did not tell are left out."""

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from domain.partitions import TopicPartition
+from monitor.group_commits import GroupCommits
 
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -19,13 +20,13 @@ class LagProbe:
 
     Args:
         admin: of the cluster.
-        group: the consumer group whose commits count.
+        commits: of the consumer group.
         timeout_s: of one request.
     """
 
-    def __init__(self, admin: AdminClient, group: str, timeout_s: float = 5.0) -> None:
+    def __init__(self, admin: AdminClient, commits: GroupCommits, timeout_s: float = 5.0) -> None:
         self._admin = admin
-        self._group = group
+        self._commits = commits
         self._timeout_s = timeout_s
 
     def measure(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -39,23 +40,12 @@ class LagProbe:
         wanted = sorted(partitions)
         if not wanted:
             return {}
-        committed = self._committed(wanted)
+        committed = self._commits.offsets(wanted, self._timeout_s)
         ends = self._offsets(committed, LATEST)
         begins = self._offsets([partition for partition in ends if committed[partition] is None], EARLIEST)
         from_offsets = {**{p: offset for p, offset in committed.items() if offset is not None}, **begins}
         # A commit that is newer than the end asked for before it, or older than a topic made anew, is no negative lag.
         return {p: max(0, end - from_offsets[p]) for p, end in ends.items() if p in from_offsets}
-
-    def _committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """The offset that the group goes on at in each partition; None where it has committed nothing."""
-        asked = ConsumerGroupTopicPartitions(self._group, [Position(p.topic, p.partition) for p in partitions])
-        answers = self._admin.list_consumer_group_offsets([asked], request_timeout=self._timeout_s)
-        result: ConsumerGroupTopicPartitions = answers[self._group].result()
-        return {
-            TopicPartition(position.topic, position.partition): position.offset if position.offset >= 0 else None
-            for position in result.topic_partitions or ()
-            if position.error is None
-        }
 
     def _offsets(self, partitions: Iterable[TopicPartition], which: OffsetSpec) -> dict[TopicPartition, int]:
         request = {Position(p.topic, p.partition): which for p in partitions}

@@ -25,6 +25,7 @@ from controller.status.group_view import GroupView, LagReport
 from domain.messages import ConsumerReport, Decision, MessageError, WriteSpeedReport, decode_to_controller
 from domain.partitions import TopicPartition
 from domain.topics import CONTROLLER_PARTITION
+from monitor.group_commits import GroupCommits
 
 LAG_EVERY_S = 1.0
 REQUEST_TIMEOUT_S = 5.0
@@ -68,6 +69,7 @@ class Observer:
             "error_cb": self._on_client_error,
         }
         self._admin = AdminClient(common)
+        self._commits = GroupCommits(common, group)
         self._consumer = Consumer(
             {
                 **common,
@@ -79,7 +81,7 @@ class Observer:
                 "fetch.wait.max.ms": 100,
             }
         )
-        self._lag_probe = LagProbe(self._admin, group, REQUEST_TIMEOUT_S)
+        self._lag_probe = LagProbe(self._admin, self._commits, REQUEST_TIMEOUT_S)
         self._changed = threading.Condition()
         """Guards what follows, and tells of its changes."""
         self._fold = GroupFold(since, silent_after_s)
@@ -108,6 +110,7 @@ class Observer:
         for thread in self._threads:
             thread.join()
         self._consumer.close()
+        self._commits.close()
 
     def snapshot(self) -> GroupView:
         """What is known now.
