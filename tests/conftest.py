@@ -9,6 +9,8 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -16,12 +18,12 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from playwright.sync_api import Browser, sync_playwright
 
-from cli.embedded.broker import Broker
+from cli.embedded.broker import Broker, Quorum
 from cli.embedded.jars import DELTA, KAFKA, obtain
 from cli.embedded.java import Java, find_java
 from cli.embedded.spark import SparkConnectServer
 
-_REAL_SERVICES = frozenset({"broker", "spark_server"})
+_REAL_SERVICES = frozenset({"broker", "spark_server", "three_brokers"})
 
 CreateTopic = Callable[..., str]
 """`create_topic(name, partitions=1, **settings)` returns `name` once the topic can be used."""
@@ -44,6 +46,21 @@ def broker(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
     """A Kafka broker that all tests of the session share: names of topics and groups must be `unique_name`s."""
     with Broker(tmp_path_factory.mktemp("broker"), jars=obtain(KAFKA), java=java) as broker:
         yield broker
+
+
+@pytest.fixture
+def three_brokers(java: Java, tmp_path: Path) -> Iterator[tuple[Broker, ...]]:
+    """A cluster of the test's own, whose brokers it may kill: 1, 2 and 3, in this order."""
+    jars, quorum = obtain(KAFKA), Quorum.of(3)
+    brokers = tuple(
+        Broker(tmp_path / f"broker-{number}", jars=jars, java=java, heap_mb=256, quorum=quorum, number=number)
+        for number in (1, 2, 3)
+    )
+    with ExitStack() as stack, ThreadPoolExecutor(len(brokers)) as pool:
+        for broker in brokers:
+            stack.callback(broker.stop)
+        list(pool.map(lambda broker: broker.start(), brokers))
+        yield brokers
 
 
 @pytest.fixture(scope="session")
