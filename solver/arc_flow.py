@@ -6,7 +6,7 @@ whether a partition stays at home. Nodes are taken by their bound, the lowest fi
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -109,12 +109,13 @@ def search(
         if relaxed.is_integral:
             record.offer(instance.assignment(master.rounded(relaxed)), NAME)
         children = _children(master, relaxed, node.restriction)
-        if not _splits_consumers(children, node.restriction) and _is_power_of_two(visited) and bound < record.cutoff:
-            _complete(master, relaxed, _WIDTH, record, deadline)
+        worth_looking = not _splits_consumers(children, node.restriction) and _is_power_of_two(visited)
+        if (worth_looking or not children) and bound < record.cutoff:
+            bound = max(bound, _exhausted(master, relaxed, bound, record, deadline))
         if bound >= record.cutoff:
             continue
         if not children:
-            left = min(left, _exhausted(master, relaxed, bound, record, deadline))
+            left = min(left, bound)
         for child in children:
             age += 1
             heapq.heappush(nodes, _Node(bound, age, child))
@@ -122,18 +123,29 @@ def search(
     record.raise_bound(min(lowest, left, record.objective))
 
 
-def _complete(master: Master, relaxed: Relaxed, width: float, record: Record, deadline: Deadline) -> float:
-    """Offers the best plan of the columns up to `width`, and says what none of them is better than."""
+def _complete(
+    master: Master,
+    relaxed: Relaxed,
+    width: float,
+    record: Record,
+    deadline: Deadline,
+    more: Iterable[tuple[int, ...]] = (),
+) -> float:
+    """Offers the best plan of the columns up to `width` and of the paths `more`, if it is better than the record's.
+
+    Returns:
+        What none of them is better than.
+    """
     # SCIP looks at the clock now and then only, and what it finds must come back in time.
     budget = deadline.within(_INTEGERS * deadline.remaining)
-    packing, objective = master.best_packing(relaxed, width, budget, record.tolerance / 10)
+    packing, objective = master.best_packing(relaxed, width, budget, record.tolerance / 10, record.objective, more)
     if packing is not None:
         record.offer(master.instance.assignment(packing), NAME)
     return objective
 
 
 def _exhausted(master: Master, relaxed: Relaxed, bound: float, record: Record, deadline: Deadline) -> float:
-    """Looks at every column that a plan better than the record's could be made of where there is nothing to branch on.
+    """Looks for a good plan first, and then at every column that a better one could be made of, if they are few.
 
     Returns:
         What no plan in this part is better than.
@@ -142,9 +154,10 @@ def _exhausted(master: Master, relaxed: Relaxed, bound: float, record: Record, d
     if bound >= record.cutoff or deadline.passed:
         return bound
     width = record.objective - bound
-    if not master.add_paths_within(relaxed, width, _MOST_PATHS, deadline):
+    paths = master.paths_within(width, relaxed.prices, relaxed.room_prices, _MOST_PATHS, deadline)
+    if paths is None:
         return bound
-    return max(bound, min(bound + width, _complete(master, relaxed, width, record, deadline)))
+    return max(bound, min(bound + width, _complete(master, relaxed, width, record, deadline, paths)))
 
 
 def _children(master: Master, relaxed: Relaxed, of: Restriction) -> list[Restriction]:

@@ -271,19 +271,12 @@ class Master:
 
     def _missed(self, prices: Floats, room_prices: Floats, deadline: Deadline) -> list[tuple[int, ...]] | None:
         """The paths that gain and that rounding sizes up hides; None where there are too many to look for."""
-        return [] if self.grid.is_exact else self._paths_within(-_GAIN, prices, room_prices, 200_000, deadline)
+        return [] if self.grid.is_exact else self.paths_within(-_GAIN, prices, room_prices, 200_000, deadline)
 
-    def add_paths_within(self, relaxed: Relaxed, width: float, at_most: int, deadline: Deadline) -> bool:
-        """Adds every path whose reduced cost is at most `width`; says whether there was time, and they were few."""
-        found = self._paths_within(width, relaxed.prices, relaxed.room_prices, at_most, deadline)
-        if found is None:
-            return False
-        self.add_paths(found)
-        return True
-
-    def _paths_within(
+    def paths_within(
         self, width: float, prices: Floats, room_prices: Floats, at_most: int, deadline: Deadline
     ) -> list[tuple[int, ...]] | None:
+        """Every path whose reduced cost is at most `width`; None where they are too many, or time is up."""
         coarse = Grid.of(self.instance.sizes, min(self.grid.units, max(1024, 6_000_000 // max(1, len(prices)))))
         within = self.levels <= self._widest
         return profitable_sets(
@@ -329,29 +322,39 @@ class Master:
             + (rest * fewest if rest >= 0 else rest * most)
         )
 
-    def packing(self, kept: Iterable[int], paths: Iterable[int]) -> Packing:
-        """The packing that these kept sets and paths make, by their indices."""
-        chosen = {self.kept[index].bin: self.kept[index].items for index in kept}
-        return Packing(chosen, [self.paths[index] for index in paths])
-
     def rounded(self, relaxed: Relaxed) -> Packing:
         """The packing of an integral solution."""
-        return self.packing(np.flatnonzero(relaxed.kept > 0.5).tolist(), np.flatnonzero(relaxed.paths > 0.5).tolist())
+        paths = [self.paths[index] for index in np.flatnonzero(relaxed.paths > 0.5).tolist()]
+        return self._packing(np.flatnonzero(relaxed.kept > 0.5).tolist(), paths)
+
+    def _packing(self, kept: Iterable[int], paths: Sequence[tuple[int, ...]]) -> Packing:
+        """The packing that these kept sets, by their indices, and paths make."""
+        return Packing({self.kept[index].bin: self.kept[index].items for index in kept}, paths)
 
     def best_packing(
-        self, relaxed: Relaxed, width: float, deadline: Deadline, tolerance: float
+        self,
+        relaxed: Relaxed,
+        width: float,
+        deadline: Deadline,
+        tolerance: float,
+        below: float,
+        more: Iterable[tuple[int, ...]] = (),
     ) -> tuple[Packing | None, float]:
         """The best packing of the columns whose reduced cost is at most `width`, if one is found in time (SCIP).
 
-        Columns that are newer than `relaxed` all take part.
+        Columns that are newer than `relaxed` all take part, and so do the paths `more`, which the relaxation is spared.
 
         Returns:
-            The packing, and an objective that none of the columns is better than; minus infinity if time was up.
+            The packing, and an objective that none of the columns is better than: minus infinity if time was up, and
+            infinity where there is none with an objective below `below`.
         """
         wanted = self._is_allowed & ((relaxed.kept_costs <= width) | (relaxed.kept > 0))
         kept = np.flatnonzero(wanted).tolist()
-        paths = np.flatnonzero((relaxed.path_costs <= width) | (relaxed.paths > 0)).tolist()
-        paths += range(len(relaxed.paths), len(self.paths))
+        paths = [
+            self.paths[index] for index in np.flatnonzero((relaxed.path_costs <= width) | (relaxed.paths > 0)).tolist()
+        ]
+        paths += self.paths[len(relaxed.paths) :]
+        paths += [path for path in more if path not in self._known]
         program = LinearProgram()
         for free in self._free.tolist():
             program.add_row(1.0 if free else 0.0)
@@ -371,17 +374,17 @@ class Master:
             rows += [bin_rows[chosen.bin], count_row, room_rows[int(np.searchsorted(rooms, chosen.room))]]
             kept_columns.append(program.add_column(-chosen.saving, rows, upper=1.0, integer=True))
         path_columns = []
-        for index in paths:
-            room = int(np.searchsorted(rooms, self.levels[self.level_of(self.paths[index])]))
-            path_columns.append(program.add_column(0.0, self.paths[index], [room_rows[room]], upper=1.0, integer=True))
+        for path in paths:
+            room = int(np.searchsorted(rooms, self.levels[self.level_of(path)]))
+            path_columns.append(program.add_column(0.0, path, [room_rows[room]], upper=1.0, integer=True))
         if deadline.passed:
             return None, -np.inf
-        point, is_best = program.solve_integers(deadline, tolerance)
+        point, is_best = program.solve_integers(deadline, tolerance, below - self.instance.constant)
         if point is None:
             return None, np.inf if is_best else -np.inf
-        packing = self.packing(
+        packing = self._packing(
             [index for index, column in zip(kept, kept_columns, strict=True) if point.values[column] > 0.5],
-            [index for index, column in zip(paths, path_columns, strict=True) if point.values[column] > 0.5],
+            [path for path, column in zip(paths, path_columns, strict=True) if point.values[column] > 0.5],
         )
         return packing, point.objective + self.instance.constant if is_best else -np.inf
 
