@@ -20,6 +20,8 @@ _GAIN = 1e-7
 """What a column must gain to be worth adding, in consumers."""
 _CLOSE = 1e-4
 """Share of its value that the relaxation may be above its bound and be done."""
+_SLOW, _PATIENCE = 2e-5, 10
+"""The relaxation is done when in so many iterations in a row it gains less than this share of its value."""
 _MISSING = 50.0
 """What it costs in the relaxation to leave an item out, in consumers."""
 _AT_A_TIME = 1000
@@ -65,8 +67,8 @@ class _Relaxation:
         self._instance = instance
         self._units = units
         self._consumers = consumers
-        self._pricing = KeptPricing(instance)
-        self._partial = sorted(partial)
+        self._partial = np.array(sorted(partial), dtype=np.int64)
+        self._pricing = KeptPricing(instance, self._partial.tolist(), self._levels)
         self.kept: list[KeptSet] = []
         self._known_kept: set[tuple[int, tuple[int, ...]]] = set()
         self._paths: set[tuple[int, ...]] = set()
@@ -82,7 +84,6 @@ class _Relaxation:
         fitting = np.where(self._classes > 0, units // np.maximum(self._classes, 1), self._demand)
         self._copies = np.repeat(np.arange(len(self._classes)), np.minimum(self._demand, fitting))[::-1]
         self._must = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
-        self._fine_levels = self._levels(np.arange(KeptPricing.units + 1) / KeptPricing.units)
 
         program = LinearProgram()
         self._program = program
@@ -135,12 +136,10 @@ class _Relaxation:
 
     def _generate(self, prices: Floats, room_prices: Floats, per_bin: float, bin_prices: Floats) -> int:
         """Adds the kept set that is worth most of each bin of which not all are there, where it gains."""
-        by_unit = room_prices[self._fine_levels]
         gaining = []
-        for number in self._partial:
-            found = self._pricing.best(number, prices, by_unit)
-            if found is not None and (found.bin, found.items) not in self._known_kept:
-                worth = found.saving + float(prices[list(found.items)].sum()) + float(bin_prices[number])
+        for found in self._pricing.best(prices, room_prices):
+            if (found.bin, found.items) not in self._known_kept:
+                worth = found.saving + float(prices[list(found.items)].sum()) + float(bin_prices[found.bin])
                 if worth + float(room_prices[self._levels(np.array([found.room]))[0]]) > per_bin + _GAIN:
                     gaining.append(found)
         self.add_kept(gaining)
@@ -158,13 +157,13 @@ class _Relaxation:
             members=members,
             member_of=member_of,
         )
-        best = -np.inf
-        first = True
+        best = value = -np.inf
+        slow = 0
         while not deadline.passed:
-            point = self._program.relax(deadline, dual=first)
-            first = False
+            point = self._program.relax(deadline, dual=value == -np.inf)
             if point is None:
                 break
+            before, value = value, point.objective + self._instance.constant
             classes, bins = len(self._classes), len(self._bin_rows)
             prices = np.maximum(point.duals[:classes], 0.0)
             bin_prices = point.duals[classes : classes + bins]
@@ -174,26 +173,27 @@ class _Relaxation:
             by_item = np.where(self._free, prices[self._class_of], 0.0)
             added, values = self._add_best_paths(prices, room_prices)
             added += self._generate(by_item, room_prices, per_bin, bin_prices)
+            slow = slow + 1 if abs(before - value) < _SLOW * value else 0
+            is_last = not added or slow == _PATIENCE
             true_prices = np.maximum(room_prices, values)
             # Prices at which an empty bin could be filled for more than it costs prove little: they are also tried at
             # a scale at which it cannot (Farley 1990).
-            for scale in (1.0, max(1.0, float(values[-1]) / max(per_bin, _GAIN))):
-                best = max(best, self._at(by_item / scale, true_prices / scale, per_bin, listed))
-            value = point.objective + self._instance.constant
-            if not added or value - best <= _CLOSE * value:
+            for scale in {1.0, max(1.0, float(values[-1]) / max(per_bin, _GAIN))}:
+                reached = self._at(by_item / scale, true_prices / scale, per_bin, listed, fine=is_last)
+                best = max(best, reached)
+            if is_last or value - best <= _CLOSE * value:
                 break
         return best
 
-    def _at(self, prices: Floats, room_prices: Floats, per_bin: float, listed: "_Listed") -> float:
+    def _at(self, prices: Floats, room_prices: Floats, per_bin: float, listed: "_Listed", *, fine: bool) -> float:
         """The Lagrangian bound at these prices; a room costs at least what any path that fits it is worth."""
         cost = per_bin - listed.savings - room_prices[listed.rooms]
         cost -= np.bincount(listed.member_of, weights=prices[listed.members], minlength=len(cost))
         per_consumer = np.where(self._must, np.inf, 0.0)
         np.minimum.at(per_consumer, listed.bins, cost)
-        by_unit = room_prices[self._fine_levels]
-        for number in self._partial:
-            least = per_bin - self._pricing.worth(number, prices, by_unit)
-            per_consumer[number] = least if self._must[number] else min(least, 0.0)
+        units = KeptPricing.finest_units if fine else KeptPricing.units
+        least = per_bin - self._pricing.worths(prices, room_prices, units)
+        per_consumer[self._partial] = np.where(self._must[self._partial], least, np.minimum(least, 0.0))
         fewest, most = self._consumers
         rest = 1 - per_bin
         return float(

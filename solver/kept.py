@@ -1,11 +1,11 @@
 """What a consumer may keep: the subsets of its partitions that fit it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from solver.instance import FIT_TOLERANCE, Bin, Floats, Instance
+from solver.instance import FIT_TOLERANCE, Bin, Floats, Instance, Ints
 from solver.knapsack import best_sets, best_values
 
 
@@ -77,39 +77,76 @@ def kept_set(instance: Instance, number: int, items: Iterable[int]) -> KeptSet |
     room = instance.room_beside(bin_, kept)
     if room is None:
         return None
-    at_home = sum(float(instance.sizes[item]) for item in kept if instance.home[item] == number)
-    return KeptSet(number, kept, instance.weight * at_home, room)
+    return KeptSet(number, kept, _saving(instance, number, kept), room)
 
 
 def most_kept(instance: Instance, bins: Iterable[int]) -> list[KeptSet]:
     """For each of `bins` the set that leaves least behind, or nearly so (a subset sum on a grid)."""
-    free_items, free_rooms = np.zeros(len(instance.sizes)), np.zeros(1)
-    pricing = KeptPricing(instance)
-    found = [pricing.best(number, free_items, free_rooms) for number in bins]
-    return [kept for kept in found if kept is not None]
+    pricing = KeptPricing(instance, sorted(bins), lambda rooms: np.zeros(len(rooms), dtype=np.int64))
+    return pricing.best(np.zeros(len(instance.sizes)), np.zeros(1))
 
 
 class KeptPricing:
-    """What bins should keep at given prices, where the sets are too many to list: a knapsack for each bin."""
+    """What bins should keep at given prices, where the sets of all together are too many to list.
+
+    For a bin with few items that is the best of all its sets, exactly; for one with many, a knapsack on a grid.
+    """
 
     units = 4096
-    """To a capacity."""
+    """To a capacity, in the knapsacks."""
+    finest_units = 16_384
+    """The same, for a bound that is worth the time."""
+    _few = 12
+    """Items."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, bins: Sequence[int], level_of: Callable[[Floats], Ints]) -> None:
+        """Prices `bins`; `level_of` says which of the prices of rooms is that of a room, in capacities."""
         self._instance = instance
+        self._bins = bins
+        self._level_of = level_of
         self._up = np.ceil((instance.sizes - FIT_TOLERANCE / 10) * self.units).astype(np.int64)
-        self._down = np.floor((instance.sizes + FIT_TOLERANCE / 10) * self.units).astype(np.int64)
+        by_count: dict[int, list[int]] = {}
+        for place, number in enumerate(bins):
+            by_count.setdefault(len(instance.bins[number].own), []).append(place)
+        self._listed = [
+            _Subsets(instance, bins, places, level_of) for count, places in by_count.items() if count <= self._few
+        ]
+        self._others = [place for count, places in by_count.items() if count > self._few for place in places]
 
-    def best(self, number: int, prices: Floats, room_prices: Floats) -> KeptSet | None:
-        """The kept set of a bin that is worth most; None where the bin cannot keep what it must.
+    def best(self, prices: Floats, room_prices: Floats) -> list[KeptSet]:
+        """For each of the bins, in their order, the kept set that is worth most; none where that is an empty bin.
 
         Args:
-            number: of the bin.
             prices: what it is worth to cover each item, its migration aside.
-            room_prices: what a room of so many units is worth, not descending; larger rooms are worth the last.
+            room_prices: what a room of each level is worth.
         """
-        instance = self._instance
-        bin_ = instance.bins[number]
+        found: dict[int, tuple[int, ...] | None] = {}
+        for subsets in self._listed:
+            found.update(subsets.best(prices, room_prices))
+        by_unit = room_prices[self._level_of(np.arange(self.units + 1) / self.units)] if self._others else room_prices
+        for place in self._others:
+            found[place] = self._knapsack(self._bins[place], prices, by_unit)
+        kept = []
+        for place, items in sorted(found.items()):
+            chosen = None if items is None else kept_set(self._instance, self._bins[place], items)
+            if chosen is not None:
+                kept.append(chosen)
+        return kept
+
+    def worths(self, prices: Floats, room_prices: Floats, units: int = units) -> Floats:
+        """What no kept set of each bin, its room included, is worth more than; minus infinity where there is none."""
+        worths = np.full(len(self._bins), -np.inf)
+        for subsets in self._listed:
+            worths[subsets.places] = subsets.values(prices, room_prices).max(axis=1)
+        if self._others:
+            by_unit = room_prices[self._level_of(np.arange(units + 1) / units)]
+            down = np.floor((self._instance.sizes + FIT_TOLERANCE / 10) * units).astype(np.int64)
+            for place in self._others:
+                worths[place] = self._knapsack_worth(self._bins[place], prices, by_unit, down)
+        return worths
+
+    def _knapsack(self, number: int, prices: Floats, by_unit: Floats) -> tuple[int, ...] | None:
+        instance, bin_ = self._instance, self._instance.bins[number]
         own = np.array(bin_.own, dtype=np.int64)
         values = prices[own] + instance.weight * instance.sizes[own]
         limit = bin_.packing_capacity if bin_.receives_required else bin_.capacity
@@ -119,37 +156,97 @@ class KeptPricing:
         if widest >= 0:
             sets = best_sets(values, self._up[own], widest)
             packing = int((bin_.packing_capacity - load + FIT_TOLERANCE / 10) * self.units)
-            total = sets.values + _room_values(room_prices, packing, widest)
+            total = sets.values + _room_values(by_unit, packing, widest)
             at = int(np.argmax(total))
-            chosen = sets.sets_in(np.array([at]))[0]
-            best = float(total[at]), (*own[list(chosen)].tolist(), *bin_.required)
+            best = float(total[at]), tuple(own[list(sets.sets_in(np.array([at]))[0])].tolist())
         if not bin_.required:
             for value, item in zip(values.tolist(), bin_.own, strict=True):
                 if instance.sizes[item] > max(1.0, bin_.capacity) and (best is None or value > best[0]):
                     best = value, (item,)
         elif best is None and len(bin_.required) == 1:
-            best = 0.0, bin_.required
-        return None if best is None else kept_set(instance, number, set(best[1]) - set(bin_.required))
+            best = 0.0, ()
+        return None if best is None else best[1]
 
-    def worth(self, number: int, prices: Floats, room_prices: Floats) -> float:
-        """What no kept set of the bin, its room included, is worth more than; minus infinity where there is none."""
-        instance = self._instance
-        bin_ = instance.bins[number]
+    def _knapsack_worth(self, number: int, prices: Floats, by_unit: Floats, down: Ints) -> float:
+        instance, bin_ = self._instance, self._instance.bins[number]
+        units = len(by_unit) - 1
         own, base = np.array(bin_.own, dtype=np.int64), np.array(bin_.required, dtype=np.int64)
         values = prices[own] + instance.weight * instance.sizes[own]
         load = float(instance.sizes[base].sum())
-        worth = instance.weight * float(instance.sizes[base[instance.home[base] == number]].sum())
+        worth = _saving(instance, number, base)
         best = -np.inf
-        widest = int(np.ceil((bin_.capacity - load) * self.units))
+        widest = int(np.ceil((bin_.capacity - load) * units))
         if widest >= 0:
-            packing = int(np.ceil((bin_.packing_capacity - load) * self.units))
-            rooms = _room_values(room_prices, packing, widest)
-            best = worth + float((best_values(values, self._down[own], widest) + rooms).max())
+            packing = int(np.ceil((bin_.packing_capacity - load) * units))
+            rooms = _room_values(by_unit, packing, widest)
+            best = worth + float((best_values(values, down[own], widest) + rooms).max())
         if not len(base):
             best = max(best, float(values[instance.sizes[own] > bin_.capacity].max(initial=-np.inf)))
         elif len(base) == 1 and load > bin_.capacity:
             best = max(best, worth)
         return best
+
+
+class _Subsets:
+    """All kept sets of bins that have the same number of items of their own, side by side.
+
+    The set with the number `n` has the item at place `j` of `Bin.own` where bit `j` of `n` is set.
+    """
+
+    def __init__(
+        self, instance: Instance, bins: Sequence[int], places: Sequence[int], level_of: Callable[[Floats], Ints]
+    ) -> None:
+        self.places = np.array(places, dtype=np.int64)
+        chosen = [instance.bins[bins[place]] for place in places]
+        count = len(chosen[0].own)
+        self._own = np.array([bin_.own for bin_ in chosen], dtype=np.int64).reshape(len(chosen), count)
+        self._saving = instance.weight * instance.sizes[self._own]
+        required = np.array([float(instance.sizes[list(bin_.required)].sum()) for bin_ in chosen])
+        loads = required[:, None] + _sums(instance.sizes[self._own])
+        capacity = np.array([bin_.capacity for bin_ in chosen])[:, None]
+        packing = np.array([bin_.packing_capacity for bin_ in chosen])[:, None]
+        receives = np.array([bin_.receives_required for bin_ in chosen])[:, None]
+        counts = np.array([len(bin_.required) for bin_ in chosen])[:, None] + _sums(np.ones((1, count)))
+        limits = np.where(receives & (counts > 1), packing, capacity)
+        alone = (counts == 1) & (loads > capacity)
+        allowed = np.where(
+            alone, (loads > 1) | (counts > _sums(np.ones((1, count)))), loads <= limits + FIT_TOLERANCE * capacity
+        )
+        rooms = np.where(alone, 0.0, np.maximum(0.0, packing - loads))
+        self._levels = level_of(rooms.ravel()).reshape(rooms.shape)
+        base = np.array(
+            [_saving(instance, bins[place], bin_.required) for place, bin_ in zip(places, chosen, strict=True)]
+        )
+        self._base = np.where(allowed, base[:, None], -np.inf)
+
+    def values(self, prices: Floats, room_prices: Floats) -> Floats:
+        """What each set of each bin is worth, its room included."""
+        return self._base + _sums(prices[self._own] + self._saving) + room_prices[self._levels]
+
+    def best(self, prices: Floats, room_prices: Floats) -> Iterable[tuple[int, tuple[int, ...] | None]]:
+        """The items of each bin's best set, beside the bin's place; None where the bin cannot keep what it must."""
+        values = self.values(prices, room_prices)
+        at = values.argmax(axis=1)
+        possible = np.isfinite(values[np.arange(len(at)), at])
+        for place, own, number, is_possible in zip(
+            self.places.tolist(), self._own.tolist(), at.tolist(), possible.tolist(), strict=True
+        ):
+            items = tuple(item for bit, item in enumerate(own) if number >> bit & 1)
+            yield place, items if is_possible else None
+
+
+def _sums(values: Floats) -> Floats:
+    """The sum of every subset of each row, numbered as in `_Subsets`."""
+    sums = np.zeros((len(values), 1))
+    for column in values.T:
+        sums = np.concatenate([sums, sums + column[:, None]], axis=1)
+    return sums
+
+
+def _saving(instance: Instance, number: int, items: Iterable[int]) -> float:
+    """What it saves that those of `items` stay that are at home on the bin `number`."""
+    at_home = sum(float(instance.sizes[item]) for item in items if instance.home[item] == number)
+    return instance.weight * at_home
 
 
 def _room_values(room_prices: Floats, packing: int, widest: int) -> Floats:

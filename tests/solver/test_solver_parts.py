@@ -1,5 +1,6 @@
 """What large and uneven groups are solved with: bounds that hold, and plans that are feasible and no worse."""
 
+from dataclasses import replace
 from itertools import chain, combinations
 
 import numpy as np
@@ -15,7 +16,7 @@ from solver.coarse import coarse_bound
 from solver.deadline import Deadline
 from solver.evaluation import evaluate
 from solver.instance import Instance
-from solver.kept import kept_sets
+from solver.kept import KeptPricing, kept_set, kept_sets
 from solver.knapsack import Grid, best_sets, best_values, profitable_sets
 from solver.parts import first_pass, later_pass
 from solver.record import Record
@@ -66,6 +67,44 @@ def test_the_coarse_bound_is_below_the_optimum_and_rises_with_the_units(units: i
     if units == 400:
         assert listed >= 0.99 * optimum.objective
         assert priced >= 0.98 * optimum.objective
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("few", [0, 12])
+def test_the_kept_set_worth_most_is_found_by_a_knapsack_or_among_all(
+    few: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KeptPricing, "_few", few)
+    chance = np.random.default_rng(seed)
+    problem = replace(crowded(4, 7, seed), pinned={partition(5): 2, partition(6): 9}, packing_capacity=90.0)
+    instance = Instance.of(problem)
+    prices = chance.uniform(0.0, 0.3, len(instance.sizes))
+    room_prices = np.sort(chance.uniform(0.0, 0.5, 21))
+    bins = range(len(instance.bins))
+
+    def levels(rooms: np.ndarray) -> np.ndarray:
+        return np.minimum(np.ceil(rooms * 20 - 1e-9).astype(np.int64), 20)
+
+    def worth(number: int, items: tuple[int, ...]) -> float:
+        kept = kept_set(instance, number, items)
+        if kept is None:
+            return -np.inf
+        required = instance.bins[number].required
+        gained = sum(float(prices[item]) for item in kept.items if item not in required)
+        return kept.saving + gained + float(room_prices[levels(np.array([kept.room]))[0]])
+
+    def most(number: int) -> float:
+        own = instance.bins[number].own
+        sets = chain.from_iterable(combinations(own, count) for count in range(len(own) + 1))
+        return max(worth(number, items) for items in sets)
+
+    pricing = KeptPricing(instance, bins, levels)
+    best = {kept.bin: kept.items for kept in pricing.best(prices, room_prices)}
+    for number, at_most in zip(bins, pricing.worths(prices, room_prices), strict=True):
+        assert at_most >= most(number) - 1e-9
+        if few:
+            others = tuple(item for item in best[number] if item not in instance.bins[number].required)
+            assert worth(number, others) == pytest.approx(most(number))
 
 
 def test_parts_make_a_feasible_plan_and_later_ones_never_a_worse_one() -> None:
