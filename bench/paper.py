@@ -108,7 +108,7 @@ def parse_options() -> Options:
     )
     parser.add_argument(
         "--exact",
-        default="exact@0.05,exact@0.5,exact@1,exact@0.5/0.95,exact@1/0.97",
+        default="exact@0.05,exact@0.5,exact@1,exact@0.5/0.95,exact@1/0.98",
         metavar="ENGINES",
         help="exact engines, as in kcga simulate (%(default)s)",
     )
