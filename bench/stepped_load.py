@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from domain.partitions import TopicPartition
 
 TICK_S = 0.02
 RECORD_BYTES = 500
+ACKNOWLEDGED_WITHIN_S = 30.0
+"""At the end: in ordinary times it takes a moment, and while a broker is replaced by another some more."""
 
 
 class SteppedLoad:
@@ -26,8 +28,16 @@ class SteppedLoad:
     def __init__(self, bootstrap_servers: str, speeds: Mapping[TopicPartition, float], burst_s: float = TICK_S) -> None:
         self._speeds = dict(speeds)
         self._burst_s = burst_s
+        self._written = self._acknowledged = 0
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap_servers, "acks": "all", "linger.ms": 20, "compression.type": "none"}
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "enable.idempotence": True,
+                "linger.ms": 20,
+                "compression.type": "none",
+                "log_level": 3,
+                "on_delivery": self._count,
+            }
         )
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._write, name="stepped load", daemon=True)
@@ -39,9 +49,23 @@ class SteppedLoad:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Writes no more, and waits for what was written to be acknowledged. Can be called again."""
         self._stop.set()
         self._thread.join()
-        self._producer.flush(10)
+        self._producer.flush(ACKNOWLEDGED_WITHIN_S)
+
+    @property
+    def acknowledged(self) -> int:
+        """How many records the brokers have told that they have."""
+        return self._acknowledged
+
+    @property
+    def unacknowledged(self) -> int:
+        """How many are with the client, or were refused."""
+        return self._written - self._acknowledged
 
     def step(self, speeds: Mapping[TopicPartition, float]) -> float:
         """From now on these partitions have these speeds; returns the time in seconds since the epoch."""
@@ -59,5 +83,9 @@ class SteppedLoad:
                 while due[partition] >= RECORD_BYTES:
                     due[partition] -= RECORD_BYTES
                     self._producer.produce(partition.topic, record, partition=partition.partition)
+                    self._written += 1
             self._producer.poll(0)
             last = now
+
+    def _count(self, error: KafkaError | None, _: Message) -> None:
+        self._acknowledged += error is None

@@ -6,13 +6,13 @@ fences the first: of what that one commits afterwards, nothing takes effect, and
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Position
-from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from consumer import log_offsets
 from consumer.claims import Committed
 from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError
 from domain.partitions import TopicPartition
@@ -22,14 +22,11 @@ COMMIT_LIMIT_S = 5.0
 DELETED_AFTER_REFUSALS = 2
 """A partition that the brokers have called unknown at so many commits in a row is taken for deleted."""
 
-_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-
 log = structlog.get_logger(__name__)
 
 
 class OffsetRange(NamedTuple):
-    """The records that the brokers have of a partition: from `beginning` to before `end`."""
+    """The records of a partition that can be read: from `beginning` to before `end`."""
 
     beginning: int
     end: int
@@ -59,7 +56,6 @@ class GroupOffsets:
         self._common = common
         self._group = group
         self._reader = Consumer({**reading})
-        self._admin = AdminClient(dict[str, Any](common))
         self._producer = self._producer_of(writer)
         self._refusals: dict[TopicPartition, int] = {}
         self._unfinished: Callable[[float], None] | None = None
@@ -94,13 +90,17 @@ class GroupOffsets:
         return committed
 
     def ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
-        """What the brokers have of each partition at the moment.
+        """What can be read of each partition at the moment.
 
         Raises:
             KafkaException: that cannot be told for one of them.
         """
         wanted = list(partitions)
-        beginnings, ends = (self._offsets_at(spec, wanted) for spec in (_EARLIEST, _LATEST))
+        beginnings = log_offsets.beginnings(self._reader, wanted, REQUEST_LIMIT_S)
+        ends = log_offsets.ends(self._reader, wanted, REQUEST_LIMIT_S)
+        for partition in wanted:
+            if partition not in beginnings or partition not in ends:
+                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"nobody tells of {partition}"))
         return {partition: OffsetRange(beginnings[partition], ends[partition]) for partition in wanted}
 
     def fence(self, writer: str) -> None:
@@ -139,13 +139,6 @@ class GroupOffsets:
 
     def close(self) -> None:
         self._reader.close()
-
-    def _offsets_at(self, spec: OffsetSpec, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        asked = {Position(partition.topic, partition.partition): spec for partition in partitions}
-        if not asked:
-            return {}
-        answers = self._admin.list_offsets(asked, request_timeout=REQUEST_LIMIT_S)
-        return {TopicPartition(at.topic, at.partition): answer.result().offset for at, answer in answers.items()}
 
     def _producer_of(self, writer: str) -> Producer:
         return Producer({**self._common, "transactional.id": f"{self._group}/{writer}"})

@@ -59,10 +59,10 @@ class ConsumerSettings(BaseModel):
     Spark about one second of CPU, however few its rows: with short times, consumers of little keep it busy."""
     heartbeat_s: Annotated[Seconds, Field(le=60)] = 1.0
     """The longest time between two reports."""
-    lease_s: Annotated[Seconds, Field(le=3600)] = 15.0
+    lease_s: Annotated[Seconds, Field(le=3600)] = 30.0
     """A consumer of which no report has reached the brokers for so long ends, and writes and commits nothing more: the
-    controller may have given its partitions to others. At most the controller's `heartbeat_timeout_s`, and longer than
-    the brokers take when one of them fails."""
+    controller may have given its partitions to others. Less than the controller's `heartbeat_timeout_s`, and twice what
+    the brokers take when one of them fails, or all consumers of the group might end with it."""
     write_limit_s: Seconds = 60.0
     """A write to the lake that takes longer has failed."""
     give_up_after_s: Seconds = 120.0

@@ -223,7 +223,10 @@ class Controller:
             if member.condemned:
                 continue
             if self.state is State.SYNCHRONIZE:
-                dead = member.barrier is not None and self._silence_s(self._began_at) > settings.synchronize_timeout_s
+                silent = self._silence_s(member.heard_at) > settings.synchronize_timeout_s
+                # It reports while it writes, and obeys after that: to end it would cost more than to wait.
+                disobeys = self._silence_s(self._began_at) > settings.ready_timeout_s
+                dead = member.barrier is not None and (silent or disobeys)
             elif member.state is ConsumerState.STARTING:
                 dead = self._silence_s(member.since) > settings.ready_timeout_s
             else:

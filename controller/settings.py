@@ -84,15 +84,18 @@ class ControllerSettings(BaseModel):
     one, a plan need not wait for it. The paper's authors kept one."""
     pinned: Mapping[str, Annotated[int, Field(ge=1)]] = {}
     """Partitions that one consumer reads and no other: `orders-3 = 1`."""
-    heartbeat_timeout_s: Seconds = 20.0
+    heartbeat_timeout_s: Seconds = 40.0
     """A consumer that is silent for longer is taken for dead: it is ended, and its partitions go to others. Longer than
-    the consumers' `lease_s`, so that one that lives has ended by itself before."""
+    the consumers' `lease_s`, so that one that lives has ended by itself before. One whose process ends is not waited
+    for."""
     ready_timeout_s: Seconds = 90.0
-    """A new consumer that is not ready by then is given up."""
+    """A new consumer that is not ready by then is given up; so is one that a controller finds when it begins, and that
+    has not obeyed it by then."""
     acknowledge_timeout_s: Seconds = 10.0
     """A command that is not acknowledged by then is sent again."""
     synchronize_timeout_s: Seconds = 10.0
-    """How long a controller that begins waits for the consumers that it finds to report."""
+    """A consumer that a controller finds when it begins, and that is silent for so long, is taken for dead: nothing is
+    decided until all others have obeyed it, each after the batch that it is writing."""
     speeds_timeout_s: Seconds = 30.0
     """Write speeds older than this are not decided on."""
 

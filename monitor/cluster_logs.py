@@ -1,6 +1,7 @@
 """What brokers say of their topics and logs. Every call blocks until the answer or the time-out, from any thread.
 
-Measurements come by kafka-python, since librdkafka has no DescribeLogDirs; configurations and commits by librdkafka.
+Most of it comes by kafka-python, since librdkafka has no DescribeLogDirs, and its administration client can bring the
+whole process down when a broker dies while it is asked; the commits, and why nobody answers, by librdkafka.
 """
 
 import logging
@@ -11,9 +12,9 @@ from typing import Any, TypeVar
 import confluent_kafka
 import kafka
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
-from kafka.admin import OffsetSpec
+from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from kafka.errors import NoError, for_code
 
 from domain.partitions import TopicPartition
@@ -25,6 +26,7 @@ from monitor.interest import Topic
 T = TypeVar("T")
 
 _NO_LEADER = -1
+_CLEANUP_POLICY = "cleanup.policy"
 _METADATA_MAX_AGE_MS = 5_000
 """How soon a broker that was added is known by its address."""
 _RECONNECT_BACKOFF_MAX_MS = 1_000
@@ -167,17 +169,16 @@ class ClusterLogs:
         """Whether the cleanup policy of each topic includes compaction; those that did not tell are left out."""
         if not topics:
             return {}
-        answers = self._librdkafka.describe_configs(
-            [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(topics)],
-            request_timeout=self._request_timeout_s,
-        )
-        compacted = {}
-        for resource, answer in answers.items():
-            try:
-                compacted[resource.name] = "compact" in answer.result()["cleanup.policy"].value
-            except KafkaException:
-                continue
-        return compacted
+        asked = [ConfigResource(ConfigResourceType.TOPIC, topic, [_CLEANUP_POLICY]) for topic in sorted(topics)]
+        try:
+            answers = self._ask(lambda admin: admin.describe_configs(asked, config_filter="all"))
+        except BrokerAwayError:
+            return {}
+        return {
+            topic: "compact" in settings[_CLEANUP_POLICY]["value"]
+            for topic, settings in answers.get(ConfigResourceType.TOPIC.name.lower(), {}).items()
+            if _CLEANUP_POLICY in settings
+        }
 
     def close(self) -> None:
         """Ends the connections; whoever waits for an answer gets a BrokerAwayError."""
@@ -218,7 +219,7 @@ class ClusterLogs:
         """kafka-python says of a wrong password or certificate that time ran out, and leaks the sockets of attempts
         that were refused: librdkafka goes first, and tells."""
         try:
-            self._librdkafka.describe_cluster(request_timeout=self._request_timeout_s).result()
+            self._librdkafka.list_topics(timeout=self._request_timeout_s)
         except KafkaException as error:
             self._librdkafka.poll(0)
             reason = in_one_line(error.args[0].str())

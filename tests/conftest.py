@@ -20,8 +20,9 @@ from cli.embedded.broker import Broker
 from cli.embedded.jars import DELTA, KAFKA, obtain
 from cli.embedded.java import Java, find_java
 from cli.embedded.spark import SparkConnectServer
+from tests.broker_cluster import BrokerCluster
 
-_REAL_SERVICES = frozenset({"broker", "kubernetes_program", "spark_server"})
+_REAL_SERVICES = frozenset({"broker", "broker_cluster", "kubernetes_program", "spark_server"})
 
 CreateTopic = Callable[..., str]
 """`create_topic(name, partitions=1, **settings)` returns `name` once the topic can be used."""
@@ -44,6 +45,17 @@ def broker(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
     """A Kafka broker that all tests of the session share: names of topics and groups must be `unique_name`s."""
     with Broker(tmp_path_factory.mktemp("broker"), jars=obtain(KAFKA), java=java) as broker:
         yield broker
+
+
+@pytest.fixture
+def broker_cluster(java: Java, tmp_path: Path) -> Iterator[BrokerCluster]:
+    """Three brokers of the test's own, which it may kill."""
+    cluster = BrokerCluster(tmp_path / "kafka", java)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import Any, Self
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, KafkaException, Message
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
-from confluent_kafka.admin import AdminClient
 
 from cli.errors import KcgaError
-from cli.watch.lag import LATEST, LagProbe
+from cli.watch.lag import LagProbe
 from cli.watch.readers import MostReaders, ReadLog, most_readers
+from consumer import log_offsets
 from controller.kafka import TopicNames
 from controller.status.group_fold import GroupFold, GroupMessage
 from controller.status.group_view import GroupView, LagReport
@@ -68,7 +68,6 @@ class Observer:
             "log_level": 0,
             "error_cb": self._on_client_error,
         }
-        self._admin = AdminClient(common)
         self._commits = GroupCommits(common, group)
         self._consumer = Consumer(
             {
@@ -77,11 +76,12 @@ class Observer:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
+                "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 100,
             }
         )
-        self._lag_probe = LagProbe(self._admin, self._commits, REQUEST_TIMEOUT_S)
+        self._lag_probe = LagProbe(self._consumer, self._commits, REQUEST_TIMEOUT_S)
         self._changed = threading.Condition()
         """Guards what follows, and tells of its changes."""
         self._fold = GroupFold(since, silent_after_s)
@@ -163,12 +163,11 @@ class Observer:
 
     def _ends(self, partitions: list[tuple[str, int]], deadline: float) -> dict[tuple[str, int], int]:
         """Up to where each partition can be read."""
-        answers = self._admin.list_offsets(
-            {Position(topic, partition): LATEST for topic, partition in partitions},
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=max(0.1, deadline - time.monotonic()),
-        )
-        return {(position.topic, position.partition): answer.result().offset for position, answer in answers.items()}
+        asked = [TopicPartition(topic, partition) for topic, partition in partitions]
+        told = log_offsets.ends(self._consumer, asked, max(0.1, deadline - time.monotonic()))
+        if len(told) < len(asked):
+            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, "nobody tells where a topic ends"))
+        return {(partition.topic, partition.partition): end for partition, end in told.items()}
 
     def _require_health(self) -> None:
         if self._failure is not None:

@@ -50,7 +50,7 @@ def test_the_environment_goes_before_the_file(file: Path, monkeypatch: pytest.Mo
         ("[controller]\nmigration_weight = -1", "controller.migration_weight"),
         ("[controller]\ncolour = 'blue'", "controller.colour: extra inputs are not permitted"),
         ("[topics]\nmetadata = 'a b'", "topics.metadata"),
-        ("[controller]\nheartbeat_timeout_s = 15", r"consumer: lease_s \(15\) must be less than heartbeat_timeout_s"),
+        ("[controller]\nheartbeat_timeout_s = 30", r"consumer: lease_s \(30\) must be less than heartbeat_timeout_s"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value(file: Path, change: str, complaint: str) -> None:

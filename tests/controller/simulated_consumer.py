@@ -50,6 +50,8 @@ class FakeConsumer:
     """It is cut off: it goes on reading what it holds, and neither hears nor says anything."""
     frozen: bool = False
     """It does nothing at all, and later goes on as it was."""
+    busy: bool = False
+    """It is in a write that takes long: it reports, and goes on with nothing."""
     ended: bool = False
     leaving: bool = False
     doomed: bool = False
@@ -93,7 +95,7 @@ class FakeConsumer:
 
     def step(self, lake: Lake) -> None:
         """Goes on a little with each partition, and obeys when nothing is between the fetch and the commit."""
-        if self.frozen or self.ended:
+        if self.frozen or self.ended or self.busy:
             return
         try:
             for partition, reading in sorted(self.readings.items()):

@@ -206,6 +206,32 @@ def test_the_next_controller_takes_over_what_consumers_report_and_moves_nothing(
     assert world.controller.state is State.SENTINEL
 
 
+def test_a_consumer_that_writes_for_long_when_a_controller_begins_is_waited_for() -> None:
+    world = a_world(partitions(4, 20.0))
+    run(world, 10)
+    before, process = len(world.decisions), world.consumers[1]
+    process.busy = True
+    world.begin_controller()
+    run(world, 3 * SETTINGS.synchronize_timeout_s)
+    meanwhile = world.controller.state
+    process.busy = False
+    run(world, 2)
+    assert (meanwhile, world.controller.state) == (State.SYNCHRONIZE, State.SENTINEL)
+    assert world.consumers == {1: process}
+    assert not any(decision.carried_out for decision in world.decisions[before:])
+
+
+def test_a_consumer_that_reports_and_never_obeys_a_controller_that_begins_is_given_up() -> None:
+    world = a_world(partitions(4, 20.0))
+    run(world, 10)
+    process = world.consumers[1]
+    process.busy = True
+    world.begin_controller()
+    run(world, SETTINGS.ready_timeout_s + 30)
+    assert process not in world.consumers.values()
+    assert world.converged
+
+
 def test_a_plan_beyond_the_most_consumers_is_told_apart() -> None:
     world = a_world(partitions(6, 70.0), SETTINGS.model_copy(update={"max_consumers": 3}))
     run(world, 30)

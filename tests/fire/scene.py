@@ -6,35 +6,37 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
 
 from cli.components import command, consumer_command
-from cli.embedded.broker import Broker
 from cli.embedded.child import Child
-from cli.embedded.jars import DELTA, KAFKA, obtain
+from cli.embedded.jars import DELTA, obtain
 from cli.embedded.java import find_java
 from cli.embedded.load import LoadReport, run_load
 from cli.embedded.load_profile import demo_profile
-from cli.embedded.ports import free_port
 from cli.embedded.spark import SparkConnectServer
 from cli.settings import load
 from cli.topics import Cluster
 from cli.up.services import Services
 from cli.up.settings_file import CONSUMER_CAPACITY, settings_text
 from controller.local_processes import LocalProcesses
+from domain.assignment import ConsumerId
+from tests.broker_cluster import BROKERS, BrokerCluster
 from tests.fire.disk import SmallDisk
 from tests.fire.echo import Echo
 from tests.fire.faults import Fault, Kind
+from tests.fire.network import Network
 
 RESTART_AFTER_S = 1.0
 """So long after its end a component is started again, as a supervisor would."""
 
 
 class Scene:
-    """Broker, Spark, monitor, controller with its consumers, and producers.
+    """Three brokers, Spark, monitor, controller with its consumers, and producers.
 
     Args:
         stack: ends everything when it is closed.
@@ -48,25 +50,26 @@ class Scene:
         self._seed = seed
         self.disk = SmallDisk(folder / "lake")
         stack.callback(self.disk.close)
-        self._java = find_java()
-        self._port = free_port()
-        self._broker = self._new_broker()
-        stack.callback(lambda: self._broker.stop())
-        self._spark = SparkConnectServer(folder / "spark", jars=obtain(DELTA), java=self._java)
-        stack.callback(self._spark.stop)
-        spark = threading.Thread(target=self._spark.start)
-        spark.start()
-        self._broker.start()
-        spark.join()
-        services = Services(self._broker.bootstrap_servers, self._spark.remote, prefix="")
+        java = find_java()
+        self._network = Network(BROKERS)
+        self._network.start()
+        stack.callback(self._network.stop)
+        self._brokers = BrokerCluster(folder / "kafka", java, self._network)
+        self._spark = SparkConnectServer(folder / "spark", jars=obtain(DELTA), java=java)
+        with ThreadPoolExecutor() as pool:
+            for server in (self._brokers, self._spark):
+                stack.callback(server.stop)
+            for started in [pool.submit(server.start) for server in (self._brokers, self._spark)]:
+                started.result()
+        services = Services(self._brokers.bootstrap_servers, self._spark.remote, prefix="")
         self.profile = demo_profile(CONSUMER_CAPACITY)
         self._settings_file = folder / "settings.toml"
-        self._settings_file.write_text(settings_text(services, self.profile, folder))
+        self._write_settings(services)
         self.settings = load(self._settings_file)
         cluster = Cluster(self.settings.kafka.bootstrap_servers)
         cluster.ensure_internal_topics(self.settings.topics.names, self.settings.controller.highest_consumer)
         cluster.create(self.profile.topics)
-        while not self.profile.topics.keys() <= cluster.partitions().keys():
+        while not self._brokers.know(self.profile.topics):
             time.sleep(0.1)
         names = self.settings.topics
         topics = {names.metadata: self.settings.controller.highest_consumer + 1, names.write_speed: 1}
@@ -76,6 +79,9 @@ class Scene:
         self._starts = 0
         self._undo: list[tuple[float, Callable[[], None]]] = []
         """What ends a fault, and when."""
+        self._starters = stack.enter_context(ThreadPoolExecutor())
+        self._restarts: list[Future[None]] = []
+        """Of brokers that were killed: each takes some seconds."""
         self._load_over = threading.Event()
         self._load_report: LoadReport | None = None
         self._load = threading.Thread(target=self._produce, daemon=True)
@@ -94,11 +100,14 @@ class Scene:
         """Does the fault; what it takes to end it is done by `look_after` when it is due."""
         match fault.kind:
             case Kind.KILL_CONSUMER:
-                for process in self._one_consumer(fault):
+                for _, process in self._one_consumer(fault):
                     process.kill()
             case Kind.FREEZE_CONSUMER:
-                for process in self._one_consumer(fault):
+                for _, process in self._one_consumer(fault):
                     self._freeze(process, fault.lasts_s)
+            case Kind.CUT_OFF_CONSUMER:
+                for number, _ in self._one_consumer(fault):
+                    self._cut_off(f"kcga-consumer-{number}", fault.lasts_s)
             case Kind.KILL_CONTROLLER:
                 self._kill("controller")
             case Kind.FREEZE_CONTROLLER:
@@ -109,12 +118,14 @@ class Scene:
             case Kind.KILL_MONITOR:
                 self._kill("monitor")
             case Kind.FREEZE_BROKER:
-                self._freeze(psutil.Process(self._broker.child.pid), fault.lasts_s)
+                self._freeze(psutil.Process(self._brokers.pids[self._one_broker(fault)]), fault.lasts_s)
             case Kind.KILL_BROKER:
-                os.kill(self._broker.child.pid, signal.SIGKILL)
-                self._broker.stop()
-                self._broker = self._new_broker()
-                self._broker.start()
+                number = self._one_broker(fault)
+                self._brokers.kill(number)
+                self._later(fault.lasts_s, lambda: self._begin_broker_again(number))
+            case Kind.PAUSE_NETWORK:
+                for pid in self._brokers.pids.values():
+                    self._freeze(psutil.Process(pid), fault.lasts_s)
             case Kind.FREEZE_SPARK:
                 self._freeze(psutil.Process(self._spark.child.pid), fault.lasts_s, with_children=True)
             case Kind.FULL_DISK:
@@ -130,6 +141,9 @@ class Scene:
         self._undo = [(at, undo) for at, undo in self._undo if at > now]
         for undo in due:
             undo()
+        for restarted in [restart for restart in self._restarts if restart.done()]:
+            self._restarts.remove(restarted)
+            restarted.result()
         self._echo.work()
         for name in ("controller", "monitor"):
             if name not in self._components or not self._components[name].running:
@@ -137,10 +151,13 @@ class Scene:
                 self._start(name)
 
     def mend_everything(self) -> None:
-        """Ends all faults."""
+        """Ends all faults; returns when all brokers serve again."""
         for _, undo in self._undo:
             undo()
         self._undo = []
+        for restart in self._restarts:
+            restart.result()
+        self._restarts = []
 
     def end_load(self) -> LoadReport:
         """Ends the producers; what became of their records."""
@@ -154,26 +171,39 @@ class Scene:
             child.stop()
         self._end_consumers()
 
-    def consumers(self) -> list[psutil.Process]:
+    def consumers(self) -> dict[ConsumerId, psutil.Process]:
         """The processes of the consumers that exist, in ascending order of their numbers."""
-        found = []
-        for file in sorted(self.settings.local.folder.glob("consumer-*.json")):
+        found = {}
+        for file in self.settings.local.folder.glob("consumer-*.json"):
             with suppress(OSError, ValueError, psutil.Error):
                 identity = json.loads(file.read_text())
                 process = psutil.Process(identity["pid"])
                 if process.create_time() == identity["create_time"]:
-                    found.append(process)
-        return found
+                    found[int(file.stem.removeprefix("consumer-"))] = process
+        return dict(sorted(found.items()))
 
-    def _one_consumer(self, fault: Fault) -> Iterator[psutil.Process]:
+    def _write_settings(self, services: Services) -> None:
+        """Those of the consumers lead them over the network that can hold them up."""
+        of_consumers = self._folder / "consumers.toml"
+        text = settings_text(services, self.profile, self._folder)
+        of_consumers.write_text(text.replace(services.bootstrap_servers, self._network.bootstrap_servers))
+        named = f"[local]\nconsumer_settings = {json.dumps(str(of_consumers))}\n"
+        self._settings_file.write_text(text.replace("[local]\n", named))
+
+    def _one_consumer(self, fault: Fault) -> Iterator[tuple[ConsumerId, psutil.Process]]:
         """The one that the fault chooses; none where there is none."""
         consumers = self.consumers()
         if consumers:
             with suppress(psutil.NoSuchProcess):
-                yield consumers[int(fault.choice * len(consumers))]
+                yield list(consumers.items())[int(fault.choice * len(consumers))]
 
-    def _new_broker(self) -> Broker:
-        return Broker(self._folder / "kafka", jars=obtain(KAFKA), java=self._java, port=self._port)
+    def _one_broker(self, fault: Fault) -> int:
+        """The one that the fault chooses of those that were not killed: only one is at a time."""
+        numbers = list(self._brokers.pids)
+        return numbers[int(fault.choice * len(numbers))]
+
+    def _begin_broker_again(self, number: int) -> None:
+        self._restarts.append(self._starters.submit(self._brokers.begin_again, number))
 
     def _start(self, name: str) -> None:
         self._starts += 1
@@ -190,6 +220,10 @@ class Scene:
             with suppress(psutil.NoSuchProcess):
                 each.suspend()
                 self._later(seconds, lambda each=each: _go_on(each))  # type: ignore[misc]
+
+    def _cut_off(self, client: str, seconds: float) -> None:
+        self._network.hold_up(client)
+        self._later(seconds, lambda: self._network.go_on(client))
 
     def _later(self, seconds: float, undo: Callable[[], None]) -> None:
         self._undo.append((time.monotonic() + seconds, undo))

@@ -1,0 +1,47 @@
+"""Where the logs of partitions begin and end: one question to each broker that leads any of them.
+
+It is asked by a consumer, whose look-up of times takes two that stand for the beginning and the end. The administration
+client has a call for it too, but its requests can bring the whole process down when a broker dies while it is asked
+(librdkafka 2.16: `Assertion eonce->refcnt > 0 failed`).
+"""
+
+from collections.abc import Iterable
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer
+from confluent_kafka import TopicPartition as Position
+
+from domain.partitions import TopicPartition
+
+
+def beginnings(reader: Consumer, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
+    """The offset of the first record that each log holds, or of the next one where it holds none.
+
+    Partitions that the brokers do not tell of (they are gone, they have no leader) are left out.
+
+    Raises:
+        KafkaException: no broker answers.
+    """
+    return _offsets(reader, partitions, OFFSET_BEGINNING, timeout_s)
+
+
+def ends(reader: Consumer, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
+    """The offset up to which each log can be read: by a reader of what is committed, up to that.
+
+    Partitions that the brokers do not tell of (they are gone, they have no leader) are left out.
+
+    Raises:
+        KafkaException: no broker answers.
+    """
+    return _offsets(reader, partitions, OFFSET_END, timeout_s)
+
+
+def _offsets(
+    reader: Consumer, partitions: Iterable[TopicPartition], which: int, timeout_s: float
+) -> dict[TopicPartition, int]:
+    asked = [Position(partition.topic, partition.partition, which) for partition in partitions]
+    told = reader.offsets_for_times(asked, timeout_s) if asked else []
+    return {
+        TopicPartition(position.topic, position.partition): position.offset
+        for position in told
+        if position.error is None
+    }
