@@ -1,7 +1,8 @@
 """Manage: the difference between who reads what and who shall, as the next steps that are safe to take now.
 
-Each partition moves on its own: it is started at its new consumer as soon as that one is ready and nobody else who is
-counted on may read it any more. (Whoever is not counted on is sealed by the new one.) The steps follow from the present
+Each partition moves on its own: it is stopped as soon as its new consumer is ready, and started there as soon as
+nobody else who is counted on may read it any more. (Whoever is not counted on is sealed by the new one.) So while a
+consumer is on its way, or does not come, its partitions are read where they were. The steps follow from the present
 alone, not from how it came about; so a plan goes on from any point at which a consumer or the controller was
 interrupted.
 """
@@ -36,7 +37,7 @@ def next_steps(desired: Assignment, group: Group, resend_before: float, spare: S
         resend_before: commands sent before this moment (s since the epoch) and not acknowledged are due again.
         spare: consumers that shall exist without a partition.
     """
-    stop = {consumer: _to_stop(desired, group[consumer], resend_before) for consumer in group}
+    stop = {consumer: _to_stop(desired, group, consumer, resend_before) for consumer in group}
     start = {consumer: _to_start(desired, group, consumer, resend_before) for consumer in group}
     missing = desired.consumers - group.keys()
     create = tuple(sorted(missing | (spare - group.keys())))
@@ -56,18 +57,28 @@ def next_steps(desired: Assignment, group: Group, resend_before: float, spare: S
     )
 
 
-def _to_stop(desired: Assignment, member: Member, resend_before: float) -> tuple[TopicPartition, ...]:
-    """What the consumer may read and shall not, unless it was told so lately."""
+def _to_stop(
+    desired: Assignment, group: Group, consumer: ConsumerId, resend_before: float
+) -> tuple[TopicPartition, ...]:
+    """What the consumer may read and shall not, unless it was told so lately or there is nobody yet to take it."""
+    member = group[consumer]
     if member.condemned or member.incarnation is None:
         return ()
     return tuple(
         sorted(
             partition
             for partition in member.known_to_read
-            if desired.get(partition) != member.consumer
+            if desired.get(partition) != consumer
+            and _can_be_taken(partition, desired, group)
             and not _is_under_way(member, partition, Action.STOP, resend_before)
         )
     )
+
+
+def _can_be_taken(partition: TopicPartition, desired: Assignment, group: Group) -> bool:
+    """Whether who shall read the partition could begin now; so it is where nobody shall."""
+    taker = desired.get(partition)
+    return taker is None or (taker in group and group[taker].accepts_partitions)
 
 
 def _to_start(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from controller.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
+from controller.creation_limit import CreationLimit
 from controller.events import (
     ClaimHeard,
     ConsumerGone,
@@ -97,6 +98,9 @@ class Controller:
         """Whatever was reported before this moment has been taken in."""
         self._listens_since = -math.inf
         """From this moment to that one claims have come back without a gap."""
+        self._creating: set[ConsumerId] = set()
+        """Those that it asked for and that were not ready yet."""
+        self._limit: CreationLimit | None = None
         self._failures = 0
         """Consumers lost or not created since one became ready."""
         self._failed_at = -math.inf
@@ -132,12 +136,14 @@ class Controller:
             case ConsumerReported(report=report):
                 if self.group.receive(report, self._now) and report.state is ConsumerState.READY:
                     self._failures = 0
+                    self._ready(self.group[report.consumer])
             case ClaimHeard(sequence=sequence):
                 self._hear_claim(sequence)
             case ConsumerGone(consumer=consumer):
                 member = self.group.remove(consumer)
                 if member and not member.condemned:
                     self._lost(consumer)
+                self._creating.discard(consumer)
             case CreationFailed(consumer=consumer):
                 self.group.remove(consumer)
                 self._lost(consumer)
@@ -243,8 +249,26 @@ class Controller:
 
     def _lost(self, consumer: ConsumerId) -> None:
         """A consumer ended, or could not begin, without being told to."""
+        if consumer in self._creating:
+            self._creating.remove(consumer)
+            retry_s = self._settings.creation_retry_s
+            others = sum(self._counted_on.values())
+            self._limit = CreationLimit.after_failure(
+                self._creation_limit, self._now, consumer, others=others, retry_s=retry_s
+            )
         self._failed()
         self._broken |= consumer in self._desired.consumers
+
+    def _ready(self, member: Member) -> None:
+        if member.consumer in self._creating:
+            self._creating.remove(member.consumer)
+            if self._limit is not None and member.since > self._limit.failed_at:
+                self._limit = None
+
+    @property
+    def _creation_limit(self) -> CreationLimit | None:
+        """What holds now."""
+        return self._limit if self._limit is not None and self._now < self._limit.until else None
 
     def _failed(self) -> None:
         self._failures += 1
@@ -315,6 +339,7 @@ class Controller:
             missing=self._named_at.keys() - self._sizes.fresh,
             paused=self.paused,
             manual=REPLAN in why,
+            limit=self._creation_limit,
         )
         self._question = pose(situation, self._settings)
         return [Solve(self._plan, self._question.problem, self._settings.engine)]
@@ -365,6 +390,7 @@ class Controller:
         commands: list[Command] = []
         for consumer in () if self._broken else steps.create:
             self.group.add(consumer, self._now)
+            self._creating.add(consumer)
             commands.append(CreateConsumer(consumer))
         for action, consumers in ((Action.STOP, steps.stop), (Action.START, steps.start)):
             for consumer, partitions in consumers.items():
@@ -384,7 +410,9 @@ class Controller:
         """The consumers without a partition that shall exist; no new ones for a while after a failure."""
         needed = self._desired.consumers | set(self._settings.pins.values())
         hold = self._now < self._failed_at + self._backoff_s
-        most = 0 if hold else self._settings.max_consumers
+        limit = self._creation_limit
+        most = self._settings.max_consumers if limit is None else min(self._settings.max_consumers, limit.most)
+        most = 0 if hold else most
         return spares(self._settings.spare_consumers, needed, self._counted_on, most)
 
     def _send(

@@ -39,7 +39,10 @@ def decide(
     problem, situation = question.problem, question.situation
     plan = evaluate(problem, solution.assignment)
     kept = evaluate(problem, question.kept)
+    limited = _limited(at, question, plan)
     held_back = _held_back(at, question, solution.assignment, plan, kept, restraints)
+    if held_back:
+        held_back = (*limited, *held_back)
     keeping = None if question.not_keepable else _figures(kept)
     write_speeds = {partition: size.write_speed for partition, size in situation.sizes.items()}
     at_peak = question.grounds is DecisionKind.VOLUNTARY
@@ -68,7 +71,7 @@ def decide(
         keeping=keeping,
         not_keepable=question.not_keepable[:SENTENCES],
         lost=tuple(sorted(set(situation.gone.values()))),
-        shortfall=_shortfall(plan, solution),
+        shortfall=_shortfall(plan, solution, limited),
         saturated=saturated(write_speeds, situation.named, problem.capacity, restraints.settings.packing),
         assignment=tuple(
             PlannedPartition(
@@ -161,10 +164,19 @@ def _improves(question: Question, plan: Evaluation, kept: Evaluation) -> bool:
     return len(plan.violations) < len(kept.violations)
 
 
-def _shortfall(plan: Evaluation, solution: Solution) -> Shortfall | None:
+def _limited(at: float, question: Question, plan: Evaluation) -> tuple[HeldBack, ...]:
+    """What keeps the plan from having the consumers that it needs, where they could not be created."""
+    limit, most = question.limit, question.problem.max_consumers
+    if limit is None or most is None or plan.is_feasible:
+        return ()
+    return (HeldBack(by=Restraint.CREATION, why=limit.why(at, most)),)
+
+
+def _shortfall(plan: Evaluation, solution: Solution, limited: tuple[HeldBack, ...]) -> Shortfall | None:
     if plan.is_feasible:
         return None
-    return Shortfall(excess=plan.excess, reason=solution.reason or "; ".join(plan.violations[:SENTENCES]))
+    reason = solution.reason or "; ".join(plan.violations[:SENTENCES])
+    return Shortfall(excess=plan.excess, reason="; ".join([*(each.why for each in limited), reason]))
 
 
 def _figures(cost: Evaluation) -> PlanFigures:

@@ -3,12 +3,14 @@
 Where the assignment cannot stay as it is, the plan is forced: it is made for the present sizes, so that the group
 grows at once, and it never has fewer consumers than there are. Where it can stay, only a plan with fewer consumers can
 be cheaper (nothing else makes up for a migration), so it is made for the highest sizes of the scale-down window, which
-must fit. A paused controller only gives partitions that nobody reads to somebody: all others are immovable.
+must fit. A paused controller only gives partitions that nobody reads to somebody: all others are immovable. For a while
+after a consumer could not be created, there are to be no more consumers than there could be.
 """
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
+from controller.creation_limit import CreationLimit
 from controller.settings import ControllerSettings
 from controller.sizes import Size
 from controller.triggers import Trigger
@@ -40,6 +42,8 @@ class Situation:
     paused: bool = False
     manual: bool = False
     """An operator asked for a plan."""
+    limit: CreationLimit | None = None
+    """What holds now because a consumer could not be created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,9 @@ class Question:
     not_keepable: tuple[str, ...]
     """The rules that changing nothing would break, a sentence each; empty where it breaks none."""
 
+    limit: CreationLimit | None = None
+    """What keeps the plan to fewer consumers than settings allow; None where nothing does."""
+
     @property
     def kept(self) -> Assignment:
         """Changing nothing."""
@@ -64,19 +71,30 @@ class Question:
 def pose(situation: Situation, settings: ControllerSettings) -> Question:
     """The question that the situation asks."""
     sizes = situation.sizes
+    most = _most_consumers(situation, settings)
+    limit = situation.limit if most < min(settings.max_consumers, len(sizes)) else None
+    settings = settings.model_copy(update={"max_consumers": most})
     present = _problem(situation, settings, sizes)
     kept = Assignment({p: c for p, c in situation.current.items() if p in sizes})
     broken = evaluate(present, kept).violations
     if situation.manual:
-        return Question(situation, DecisionKind.MANUAL, present, sizes, broken)
+        return Question(situation, DecisionKind.MANUAL, present, sizes, broken, limit)
     if not broken:
         problem = _problem(situation, settings, situation.highest)
-        return Question(situation, DecisionKind.VOLUNTARY, problem, situation.highest, broken)
+        return Question(situation, DecisionKind.VOLUNTARY, problem, situation.highest, broken, limit)
     if situation.paused:
         problem = _problem(situation, settings, sizes, immovable=frozenset(kept))
     else:
         problem = _problem(situation, settings, sizes, at_least=len(kept.consumers))
-    return Question(situation, DecisionKind.FORCED, problem, sizes, broken)
+    return Question(situation, DecisionKind.FORCED, problem, sizes, broken, limit)
+
+
+def _most_consumers(situation: Situation, settings: ControllerSettings) -> int:
+    """How many consumers there are to be at most. A limit never takes away those that read, or that pins name."""
+    if situation.limit is None:
+        return settings.max_consumers
+    needed = situation.current.consumers | set(settings.pins.values())
+    return min(settings.max_consumers, max(1, situation.limit.most, len(needed)))
 
 
 def _problem(

@@ -91,6 +91,9 @@ class ControllerSettings(BaseModel):
     ready_timeout_s: Seconds = 90.0
     """A new consumer that is not ready by then is given up; so is one that a controller finds when it begins, and that
     has not obeyed it by then."""
+    creation_retry_s: Seconds = 120.0
+    """After a consumer could not be created, or was not ready in time, no plan has more consumers than could be for so
+    long, unless one that was created since is ready."""
     acknowledge_timeout_s: Seconds = 10.0
     """A command that is not acknowledged by then is sent again."""
     synchronize_timeout_s: Seconds = 10.0

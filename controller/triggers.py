@@ -53,7 +53,7 @@ def triggers(
         *_overloaded(group.assignment, sizes, consumer_capacity),
         *_named("unread", "partition without a consumer", sizes.keys() - group.assignment.keys()),
         *_named("vanished", "partition is gone", vanished),
-        *_named("lost", "consumer is gone", desired.consumers - group.keys()),
+        *_named("lost", "consumer is gone", {c for c in desired.consumers if c not in group or group[c].condemned}),
     )
 
 

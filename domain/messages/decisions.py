@@ -28,6 +28,8 @@ class Restraint(StrEnum):
     NOT_BETTER = "not better"
     RULES = "rules"
     """It breaks one: the most consumers, or another that the engine did not keep."""
+    CREATION = "failed creation"
+    """It has no more consumers than could be created, and they do not suffice."""
     PAUSED = "paused"
     QUIET = "quiet period"
     MISSING_DATA = "missing data"

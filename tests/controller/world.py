@@ -2,6 +2,7 @@
 loses, doubles and delays, and nodes that hang.
 """
 
+import math
 from collections.abc import Iterable
 from random import Random
 from typing import TypeVar
@@ -11,6 +12,7 @@ from controller.events import (
     ClaimHeard,
     ConsumerGone,
     ConsumerReported,
+    CreationFailed,
     Event,
     OperatorAsked,
     Solved,
@@ -73,6 +75,12 @@ class World:
         """Whom starts have named."""
         self.most_readers = 0
         self.born = 0
+        self.room = math.inf
+        """No more consumers can be than this."""
+        self.refuses = True
+        """Whether more are refused at once; otherwise they are, and never become ready."""
+        self.asked: list[tuple[float, ConsumerId]] = []
+        """When which consumer was to be created."""
         self.begin_controller()
 
     @property
@@ -104,7 +112,7 @@ class World:
         match command:
             case CreateConsumer(consumer=consumer):
                 assert consumer not in self.consumers, "two processes with one number"
-                self.consumers[consumer] = self.a_process(consumer)
+                self.create(consumer)
             case DeleteConsumer(consumer=consumer):
                 self.delete(consumer)
             case Send(command=message):
@@ -117,6 +125,16 @@ class World:
                 self.decisions.append(decision)
             case Claim():
                 self.claim(command, self.epoch)
+
+    def create(self, consumer: ConsumerId) -> None:
+        """It begins, where there is room for it."""
+        self.asked.append((self.now, consumer))
+        has_room = len(self.consumers) < self.room
+        if has_room or not self.refuses:
+            self.consumers[consumer] = self.a_process(consumer)
+            self.consumers[consumer].silent = not has_room
+        else:
+            self.handle(CreationFailed(self.now, consumer, "exceeded quota"))
 
     def a_process(self, consumer: ConsumerId) -> FakeConsumer:
         self.born += 1
