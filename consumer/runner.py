@@ -384,7 +384,8 @@ class ConsumerProcess:
 
         Nothing is being written.
         """
-        holding, change = self._holding.apply(self._commands.take())
+        commands = self._commands.take()
+        holding, change = self._holding.apply(commands)
         if holding.applied == self._holding.applied:
             return False
         self._written_at = None
@@ -401,6 +402,7 @@ class ConsumerProcess:
         self._log.info(
             "obeyed",
             applied=tuple(holding.applied),
+            plans=sorted({command.plan for command in commands}),
             stopped=[str(partition) for partition in change.stop],
             started=[str(partition) for partition in change.start],
         )

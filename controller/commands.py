@@ -10,6 +10,8 @@ from solver.problem import Problem
 @dataclass(frozen=True, slots=True)
 class CreateConsumer:
     consumer: ConsumerId
+    plan: int
+    """The newest; 0 before the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,8 @@ class DeleteConsumer:
     """End the consumer's process; it is answered by `ConsumerGone` once the process has ended."""
 
     consumer: ConsumerId
+    plan: int
+    """The newest; 0 before the first."""
 
 
 @dataclass(frozen=True, slots=True)

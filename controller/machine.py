@@ -240,7 +240,7 @@ class Controller:
             if dead:
                 self.group.condemn(consumer)
                 self._lost(consumer)
-                commands.append(DeleteConsumer(consumer))
+                commands.append(DeleteConsumer(consumer, self._plan))
         return commands
 
     def _silence_s(self, since: float) -> float:
@@ -391,13 +391,13 @@ class Controller:
         for consumer in () if self._broken else steps.create:
             self.group.add(consumer, self._now)
             self._creating.add(consumer)
-            commands.append(CreateConsumer(consumer))
+            commands.append(CreateConsumer(consumer, self._plan))
         for action, consumers in ((Action.STOP, steps.stop), (Action.START, steps.start)):
             for consumer, partitions in consumers.items():
                 commands.append(self._send(consumer, action, partitions))
         for consumer in steps.delete:
             self.group.condemn(consumer)
-            commands.append(DeleteConsumer(consumer))
+            commands.append(DeleteConsumer(consumer, self._plan))
         return commands
 
     @property

@@ -143,7 +143,10 @@ class _Runner:
         )
         self._audience.leads(beginning.epoch)
         state = machine.state
-        with ThreadPoolExecutor(1, thread_name_prefix="solver") as pool:
+        with (
+            ThreadPoolExecutor(1, thread_name_prefix="solver") as pool,
+            structlog.contextvars.bound_contextvars(epoch=beginning.epoch),
+        ):
             self._known = self._fleet.consumers()
             events: list[Event] = [Started(self._clock(), self._known, beginning, self._decided_lately())]
             while not stop.is_set():
@@ -187,10 +190,10 @@ class _Runner:
     def _perform(self, commands: list[Command], pool: ThreadPoolExecutor) -> None:
         for command in commands:
             match command:
-                case CreateConsumer(consumer=consumer):
-                    self._create(consumer)
-                case DeleteConsumer(consumer=consumer):
-                    log.info("a consumer is ended", consumer=consumer)
+                case CreateConsumer(consumer=consumer, plan=plan):
+                    self._create(consumer, plan)
+                case DeleteConsumer(consumer=consumer, plan=plan):
+                    log.info("a consumer is ended", consumer=consumer, plan=plan)
                     self._fleet.delete(consumer)
                 case Send(command=message):
                     log.info(
@@ -211,12 +214,12 @@ class _Runner:
                 case Solve(plan=plan, problem=problem, engine=engine):
                     self._answer = (plan, pool.submit(self._solve, problem, engine))
 
-    def _create(self, consumer: ConsumerId) -> None:
-        log.info("a consumer is created", consumer=consumer)
+    def _create(self, consumer: ConsumerId, plan: int) -> None:
+        log.info("a consumer is created", consumer=consumer, plan=plan)
         try:
             self._fleet.create(consumer)
         except FleetError as error:
-            log.error("a consumer could not be created", consumer=consumer, reason=str(error))
+            log.error("a consumer could not be created", consumer=consumer, plan=plan, reason=str(error))
             self._noticed.append(CreationFailed(self._clock(), consumer, str(error)))
         else:
             self._known |= {consumer}

@@ -1,7 +1,7 @@
 """The real services that tests run against, started once a session and only if a test asks for them.
 
 Where they cannot be started (no Java, no network for the first fetch of the jars), the tests that need them fail and
-say so; none is skipped. Tests that need a browser are skipped where there is none, unless CI=true.
+say so; none is skipped. Tests that need a browser or Prometheus are skipped where there is none, unless CI=true.
 """
 
 import os
@@ -67,18 +67,36 @@ def spark_server(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A headless Chromium of the system's. Without one its tests are skipped, and fail where CI=true."""
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
-        missing = "there is no Chromium in PATH (Debian: apt-get install chromium)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
+    """A headless Chromium of the system's."""
+    chromium = _installed("Chromium", "chromium", "chromium-browser", "google-chrome")
     as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=as_root)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def prometheus_program() -> Path:
+    """The system's `prometheus`, a server that is not started yet."""
+    return _installed("Prometheus", "prometheus")
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """What checks and tests Prometheus' rules."""
+    return _installed("promtool", "promtool", package="prometheus")
+
+
+def _installed(title: str, *names: str, package: str | None = None) -> Path:
+    """The first of these programs of the system's. Without one the test is skipped, and fails where CI=true."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        missing = f"there is no {title} in PATH (Debian: apt-get install {package or names[0]})"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    return Path(found)
 
 
 @pytest.fixture

@@ -1,7 +1,11 @@
-"""The dashboard and the alert rules ask for figures that the program really serves, with labels it really has."""
+"""The dashboard and the alert rules ask for figures that the program really serves, with labels it really has.
+
+That each query of the dashboard has data in a running system is seen in test_status_page_live.py.
+"""
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +22,9 @@ from tests.controller.status_messages import registry_of, told_board
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "kcga.json").read_text())
-RULES: dict[str, Any] = yaml.safe_load((DEPLOY / "prometheus" / "rules.yml").read_text())
+RULES_FILE = DEPLOY / "prometheus" / "rules.yml"
+RULES: dict[str, Any] = yaml.safe_load(RULES_FILE.read_text())
+RULES_TEST = Path(__file__).with_name("alert_rules.yml")
 
 SELECTOR = re.compile(r"\b((?:kcga|kafka|process)_\w+)(?:\{([^}]*)\})?")
 GROUPING = re.compile(r"\b(?:by|on|group_left)\s*\(([^)]*)\)")
@@ -30,20 +36,26 @@ BY_PROMETHEUS = {"instance", "job"}
 class Query:
     where: str
     text: str
+    past: bool = False
+    """Whether it is asked for what was, and may have no answer for the present moment."""
 
 
 def queries() -> Iterator[Query]:
+    yield from dashboard_queries()
+    for group in RULES["groups"]:
+        for rule in group["rules"]:
+            yield Query(rule["alert"], rule["expr"])
+
+
+def dashboard_queries() -> Iterator[Query]:
     for panel in DASHBOARD["panels"]:
         for target in panel["targets"]:
             yield Query(f"panel {panel['title']}", target["expr"])
     for annotation in DASHBOARD["annotations"]["list"]:
-        yield Query("annotation", annotation["expr"])
+        yield Query("annotation", annotation["expr"], past=True)
     for variable in DASHBOARD["templating"]["list"]:
         if variable["type"] == "query":
             yield Query(f"variable {variable['name']}", variable["definition"])
-    for group in RULES["groups"]:
-        for rule in group["rules"]:
-            yield Query(rule["alert"], rule["expr"])
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +96,24 @@ def test_counters_are_only_asked_for_their_change() -> None:
     for query in queries():
         for name in re.findall(r"\w+_total", query.text):
             assert re.search(rf"(rate|increase|changes)\({name}", query.text), query
+
+
+def test_prometheus_takes_the_rules_and_what_it_has_to_scrape(promtool: Path) -> None:
+    checked(promtool, "check", "rules", "--lint-fatal", RULES_FILE)
+    checked(promtool, "check", "config", "--lint-fatal", DEPLOY / "prometheus" / "scrape.yml")
+
+
+def test_each_alert_fires_when_it_should_and_not_before(promtool: Path) -> None:
+    checked(promtool, "test", "rules", RULES_TEST)
+    expected = [test for scene in yaml.safe_load(RULES_TEST.read_text())["tests"] for test in scene["alert_rule_test"]]
+    fire = {test["alertname"] for test in expected if test.get("exp_alerts")}
+    stay = {test["alertname"] for test in expected if not test.get("exp_alerts")}
+    assert fire == stay == {rule["alert"] for group in RULES["groups"] for rule in group["rules"]}
+
+
+def checked(promtool: Path, *arguments: str | Path) -> None:
+    done = subprocess.run([promtool, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_panel_has_its_place_and_a_description() -> None:

@@ -4,36 +4,44 @@
 """
 
 import json
+import math
 import os
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from prometheus_client.parser import text_string_to_metric_families
 
 from cli.explain.history import find_decision
 from cli.live.plan import plan_now
 from cli.settings import load
 from tests.page_watch import PHONE, opened, serious_faults
+from tests.prometheus import Prometheus
 from tests.running_up import running_up, wait_until
-from tests.test_deploy_observability import SELECTOR, queries
+from tests.test_deploy_observability import RULES_FILE, Query, dashboard_queries
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures("nothing_left_running")]
 
 SCALE_UP_WITHIN_MS = 120_000
 PICTURES = "KCGA_PICTURES"
+VARIABLE = re.compile(r"label_values\((?P<series>\w+), (?P<label>\w+)\)")
 
 
 @pytest.mark.timeout(600)
-def test_a_scale_up_is_seen_as_it_happens_and_says_why(browser: Browser, tmp_path: Path) -> None:
-    with running_up(tmp_path) as (process, shown, temporary):
+def test_a_scale_up_is_seen_as_it_happens_and_says_why(
+    browser: Browser, prometheus_program: Path, tmp_path: Path
+) -> None:
+    prometheus = Prometheus(tmp_path / "prometheus", prometheus_program, rules=[RULES_FILE])
+    with running_up(tmp_path) as (process, shown, temporary), prometheus:
         wait_until(lambda: "Status page: http://" in shown.read_text(), process, shown)
         (url,) = re.findall(r"Status page: (http://\S+)", shown.read_text())
         wait_until(lambda: answers(url), process, shown)
+        prometheus.scrape([urlsplit(url).netloc])
+        began = time.time()
         with opened(browser, url) as page:
             page.evaluate("window.stayed = true")
             scale_up = page.locator("#decisions > li.up", has_text="Scaled up").first
@@ -57,7 +65,8 @@ def test_a_scale_up_is_seen_as_it_happens_and_says_why(browser: Browser, tmp_pat
             draw(page, pictures / "status-page-phone.png")
         (folder,) = temporary.glob("kcga-*")
         decided_alike(folder)
-        every_query_has_data(folder, url)
+        every_query_has_data(prometheus, [urlsplit(url).netloc, *addresses(folder)], began)
+        assert {rule["name"]: rule["lastError"] for rule in prometheus.rules() if rule["health"] != "ok"} == {}
 
 
 def answers(url: str) -> bool:
@@ -85,23 +94,24 @@ def decided_alike(folder: Path) -> None:
     assert planned.number >= made.number
 
 
-def every_query_has_data(folder: Path, url: str) -> None:
-    """Each figure of the dashboard and of the rules is among those that the components serve."""
+def every_query_has_data(prometheus: Prometheus, components: list[str], began: float) -> None:
+    """Each query of the dashboard, as Grafana asks it."""
+    prometheus.scrape(components)
     deadline = time.monotonic() + 60
-    wanted = {name for query in queries() for name, _ in SELECTOR.findall(query.text)}
-    while missing := wanted - set(figures(folder, url)):
-        assert time.monotonic() < deadline, f"served by nobody: {sorted(missing)}"
+    wanted = list(dashboard_queries())
+    while without := [query for query in wanted if not has_data(prometheus, query, began)]:
+        assert time.monotonic() < deadline, f"no data: {without}"
         time.sleep(1)
 
 
-def figures(folder: Path, url: str) -> Iterator[str]:
-    for address in (url, *addresses(folder)):
-        try:
-            text = httpx.get(f"{address}/metrics").text
-        except httpx.TransportError:
-            continue  # a consumer that has ended since
-        for family in text_string_to_metric_families(text):
-            yield from (sample.name for sample in family.samples)
+def has_data(prometheus: Prometheus, query: Query, began: float) -> bool:
+    """A figure; nothing divided by nothing is none."""
+    if variable := VARIABLE.fullmatch(query.text):
+        return bool(prometheus.label_values(variable["label"], variable["series"]))
+    expression = query.text.replace("$group", ".*")
+    if query.past:
+        return any(map(math.isfinite, prometheus.query_range(expression, began, time.time())))
+    return any(map(math.isfinite, prometheus.query(expression)))
 
 
 def addresses(folder: Path) -> Iterator[str]:
@@ -109,4 +119,4 @@ def addresses(folder: Path) -> Iterator[str]:
     for log in (folder / "monitor.log", *folder.glob("consumers/*.log")):
         for line in log.read_text().splitlines():
             if "health and metrics are served" in line:
-                yield f"http://{json.loads(line)['address']}"
+                yield json.loads(line)["address"]

@@ -1,8 +1,12 @@
 """Whether Spark answers and can write to the lake."""
 
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
 
 from cli.doctor.finding import Finding
 from cli.errors import KcgaError
@@ -14,7 +18,14 @@ from consumer.threads import in_thread
 
 LIMIT_S = 60.0
 PROBE = "kcga-doctor~"
-"""A table that no topic can have: `~` is in no topic's name."""
+"""What the name of the table that is written begins with. No topic can have it: `~` is in no topic's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    spark_version: str
+    left: str | None
+    """Why the table is still there; None if it is not."""
 
 
 def check_lake(settings: Settings) -> Iterator[Finding]:
@@ -23,30 +34,47 @@ def check_lake(settings: Settings) -> Iterator[Finding]:
     except KcgaError as error:
         yield Finding.fault(str(error), "name jars of Delta Lake in consumer.spark_conf")
         return
-    table = location(consumer.lake_root, PROBE)
+    table = location(consumer.lake_root, f"{PROBE}{uuid.uuid4().hex}")
 
-    def write() -> str:
+    def write() -> _Written:
         session = open_session(consumer.spark, consumer.spark_conf)
         try:
             version = str(session.version)
-            session.range(1).write.format("delta").mode("overwrite").save(table)
+            session.range(1).write.format("delta").save(table)
+            return _Written(version, left=_remove(session, table))
         except Exception as error:  # whatever gRPC, Arrow and Spark raise
             raise LakeError(f"{table}: {brief(error)}") from error
         finally:
             release(session)
-        return version
 
-    writing: Future[str] = in_thread(write)
+    writing: Future[_Written] = in_thread(write)
     wait_for([writing], LIMIT_S)
     if not writing.done():
         remedy = "correct consumer.spark_remote or spark_master, or start Spark there"
         yield Finding.fault(f"{consumer.spark} does not answer within {LIMIT_S:g} s", remedy)
         return
     try:
-        version = writing.result()
+        written = writing.result()
     except LakeError as error:
         remedy = "correct where Spark is, and consumer.lake_root; does Spark have Delta Lake, and reach the root?"
         yield Finding.fault(str(error), remedy)
         return
-    yield Finding(f"Spark {version} answers at {consumer.spark}")
-    yield Finding(f"a row was written to {table}")
+    yield Finding(f"Spark {written.spark_version} answers at {consumer.spark}")
+    if written.left is None:
+        yield Finding(f"a row was written to {table}, and removed again")
+    else:
+        yield Finding.note(f"a row was written to {table}, and could not be removed: {written.left}", "remove it")
+
+
+def _remove(session: SparkSession, table: str) -> str | None:
+    """Removes the table with all its files; returns why that failed, or None.
+
+    Of all that SQL can say, only the end of a database removes a folder: so it becomes one, for a moment.
+    """
+    database = f"kcga_doctor_{uuid.uuid4().hex}"
+    try:
+        session.sql(f"CREATE DATABASE {database} LOCATION :table", {"table": table})
+        session.sql(f"DROP DATABASE {database}")
+    except Exception as error:  # as above
+        return brief(error)
+    return None

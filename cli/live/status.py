@@ -10,7 +10,7 @@ from cli.watch.glyphs import TopicPalette
 from cli.watch.screen import GroupScreen
 from controller.status.board import Board
 from controller.status.group_fold import GroupFold
-from controller.status.group_view import GroupView, LagReport
+from controller.status.group_view import GroupView
 from domain.messages import ControllerClaim
 
 HEIGHT = 10_000
@@ -54,8 +54,7 @@ def _view(settings: Settings, told: Recent) -> GroupView:
     fold = GroupFold(silent_after_s=settings.controller.heartbeat_timeout_s)
     for message in (*told.statements, *told.decisions, *told.speeds, *told.reports):
         fold.receive(message)
-    for report in told.speeds[-1:]:
-        fold.receive(LagReport(told.at, {p: lag.records for p, lag in report.speeds.lags.items()}))
+    fold.pass_time(told.at)
     return fold.view()
 
 

@@ -1,7 +1,7 @@
 """Reads what the components tell one another, from the beginning of their topics, and keeps the view of it.
 
-It takes no part in the group: it has no subscription and commits nothing. Two threads run while it is entered: one
-receives messages, one measures the lag. What is no valid message is counted and left aside.
+It takes no part in the group: it has no subscription and commits nothing. A thread receives messages while it is
+entered. What is no valid message is counted and left aside.
 """
 
 import threading
@@ -16,18 +16,15 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka import TopicPartition as Position
 
 from cli.errors import KcgaError
-from cli.watch.lag import LagProbe
 from cli.watch.readers import MostReaders, ReadLog, most_readers
 from consumer import log_offsets
 from controller.kafka import TopicNames
 from controller.status.group_fold import GroupFold, GroupMessage
-from controller.status.group_view import GroupView, LagReport
+from controller.status.group_view import GroupView
 from domain.messages import ConsumerReport, Decision, MessageError, WriteSpeedReport, decode_to_controller
 from domain.partitions import TopicPartition
 from domain.topics import CONTROLLER_PARTITION
-from monitor.group_commits import GroupCommits
 
-LAG_EVERY_S = 1.0
 REQUEST_TIMEOUT_S = 5.0
 _RECEIVE_S = 0.2
 _LOOK_FOR_TOPICS_EVERY_S = 0.5
@@ -40,7 +37,6 @@ class Observer:
 
     Args:
         bootstrap_servers: of the cluster.
-        group: the consumer group whose lag is measured, on the partitions that the monitor names.
         client_config: further settings of the clients, by librdkafka's names.
         names: of the three topics; they may be created later.
         since: messages from before, in seconds since the epoch, are left aside; None to take all.
@@ -50,7 +46,6 @@ class Observer:
     def __init__(
         self,
         bootstrap_servers: str,
-        group: str,
         client_config: Mapping[str, str] | None = None,
         names: TopicNames | None = None,
         *,
@@ -68,7 +63,6 @@ class Observer:
             "log_level": 0,
             "error_cb": self._on_client_error,
         }
-        self._commits = GroupCommits(common, group)
         self._consumer = Consumer(
             {
                 **common,
@@ -81,7 +75,6 @@ class Observer:
                 "fetch.wait.max.ms": 100,
             }
         )
-        self._lag_probe = LagProbe(self._consumer, self._commits, REQUEST_TIMEOUT_S)
         self._changed = threading.Condition()
         """Guards what follows, and tells of its changes."""
         self._fold = GroupFold(since, silent_after_s)
@@ -93,24 +86,18 @@ class Observer:
         self._failure: Exception | None = None
         self._complaint: str | None = None
         self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(work,), name=name, daemon=True)
-            for name, work in (("watch-messages", self._receive_messages), ("watch-lag", self._measure_lag))
-        ]
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stop.set()
-        for thread in self._threads:
-            thread.join()
+        self._thread.join()
         self._consumer.close()
-        self._commits.close()
 
     def snapshot(self) -> GroupView:
         """What is known now.
@@ -120,6 +107,7 @@ class Observer:
         """
         with self._changed:
             self._require_health()
+            self._fold.pass_time(time.time())
             return self._fold.view()
 
     def most_readers(self) -> MostReaders:
@@ -173,9 +161,9 @@ class Observer:
         if self._failure is not None:
             raise KcgaError(f"the group can no longer be watched: {self._failure}") from self._failure
 
-    def _run(self, work: Callable[[], None]) -> None:
+    def _run(self) -> None:
         try:
-            work()
+            self._receive_messages()
         except Exception as error:
             log.exception("the observer broke down")
             with self._changed:
@@ -243,19 +231,6 @@ class Observer:
         if topic == self._names.decisions:
             return Decision.decode(record.value())
         return decode_to_controller(record.value())
-
-    def _measure_lag(self) -> None:
-        while not self._stop.wait(LAG_EVERY_S):
-            with self._changed:
-                partitions = self._fold.view().partitions
-            records: dict[TopicPartition, int] = {}
-            try:
-                records = self._lag_probe.measure(partitions)
-            except KafkaException as error:
-                self._complain(f"the lag cannot be measured: {error.args[0].str()}")
-            # Without figures too: it tells the view what time it is.
-            with self._changed:
-                self._fold.receive(LagReport(time.time(), records))
 
     def _on_client_error(self, error: KafkaError) -> None:
         self._complain(error.str())

@@ -16,7 +16,7 @@ from controller.runner import Audience
 from controller.settings import ControllerSettings
 from controller.status.decision_log import DecisionRecord
 from controller.status.group_fold import SAMPLES, GroupFold
-from controller.status.group_view import GroupView, LagReport, Sample
+from controller.status.group_view import GroupView, Sample
 from controller.status.picture import (
     ControllerPicture,
     DecisionPicture,
@@ -139,7 +139,6 @@ class Board(Audience):
         with self._changed:
             if at >= (self._measured_at or 0.0):
                 self._measured_at, self._fewest, self._lags = at, fewest, speeds.lags
-                self._fold.receive(LagReport(at, {partition: lag.records for partition, lag in speeds.lags.items()}))
                 if fewest is not None:
                     self._fewest_over_time.append(Sample(at, fewest))
 

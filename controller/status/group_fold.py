@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.status.decision_log import DecisionLog
-from controller.status.group_view import ConsumerView, GroupView, HeldPartition, LagReport, Sample, Transit
+from controller.status.group_view import ConsumerView, GroupView, HeldPartition, Sample, Transit
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, ConsumerState, ControllerClaim, ControlRequest, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 
-GroupMessage = WriteSpeedReport | ConsumerReport | ControllerClaim | ControlRequest | Decision | LagReport
+GroupMessage = WriteSpeedReport | ConsumerReport | ControllerClaim | ControlRequest | Decision
 
 SAMPLES = 3600
 """How many samples of a figure are kept: an hour of one that changes every second."""
@@ -66,7 +66,6 @@ class GroupFold:
         self._processes: dict[ConsumerId, dict[str, _Process]] = {}
         self._decisions = DecisionLog()
         self._speeds: WriteSpeeds | None = None
-        self._lag: LagReport | None = None
         self._highest_lag: int | None = None
         self._bytes = 0
         self._records = 0
@@ -92,29 +91,30 @@ class GroupFold:
             case Decision():
                 self._led_by(message.epoch)
                 self._decisions.add(message)
-            case LagReport():
-                self._lagged(message)
             case ControlRequest():
                 pass  # what comes of it is in the decisions
         self._count_consumers()
         return True
+
+    def pass_time(self, until: float) -> None:
+        """It is so late at least, in seconds since the epoch, though nobody has said anything since."""
+        self._began = min(self._began, until)
+        self._now = max(self._now, until)
+        self._count_consumers()
 
     def reject(self) -> None:
         """Counts a message that could not be understood."""
         self._invalid += 1
 
     def _measured(self, report: WriteSpeedReport) -> None:
-        if self._speeds is None or report.measured_at > self._speeds.measured_at:
-            self._speeds = report.speeds
-            self._speed_over_time.append(Sample(report.measured_at, self._speeds.total))
-
-    def _lagged(self, report: LagReport) -> None:
-        if self._lag is None or report.at > self._lag.at:
-            self._lag = report
-            if report.total is not None:
-                self._lag_over_time.append(Sample(report.at, report.total))
-        if report.total is not None:
-            self._highest_lag = max(report.total, self._highest_lag or 0)
+        speeds, lag = report.speeds, _lag_of_all(report.speeds)
+        if self._speeds is None or speeds.measured_at > self._speeds.measured_at:
+            self._speeds = speeds
+            self._speed_over_time.append(Sample(speeds.measured_at, speeds.total))
+            if lag is not None:
+                self._lag_over_time.append(Sample(speeds.measured_at, lag))
+        if lag is not None:
+            self._highest_lag = max(lag, self._highest_lag or 0)
 
     def _led_by(self, epoch: int) -> None:
         self._epoch = epoch if self._epoch is None else max(epoch, self._epoch)
@@ -184,7 +184,7 @@ class GroupFold:
             speeds=speeds,
             unmeasured=unmeasured,
             total_speed=self._speeds.total if self._speeds else None,
-            lag=self._lag.total if self._lag else None,
+            lag=_lag_of_all(self._speeds) if self._speeds else None,
             lag_s=self._longest_lag_s(),
             highest_lag=self._highest_lag,
             decisions=self._decisions.records,
@@ -233,6 +233,11 @@ class GroupFold:
         return tuple(transits)
 
 
+def _lag_of_all(speeds: WriteSpeeds) -> int | None:
+    """In records; None where no partition's is known."""
+    return sum(lag.records for lag in speeds.lags.values()) if speeds.lags else None
+
+
 def time_of(message: GroupMessage) -> float:
     """When it was sent, in seconds since the epoch."""
     match message:
@@ -240,7 +245,5 @@ def time_of(message: GroupMessage) -> float:
             return message.measured_at
         case Decision():
             return message.decided_at
-        case LagReport():
-            return message.at
         case ConsumerReport() | ControllerClaim() | ControlRequest():
             return message.sent_at

@@ -11,23 +11,6 @@ from domain.partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class LagReport:
-    """How many records of each partition are written and not committed by the group yet, at one moment.
-
-    A partition whose lag could not be found out is left out.
-    """
-
-    at: float
-    """Seconds since the epoch."""
-    records: Mapping[TopicPartition, int]
-
-    @property
-    def total(self) -> int | None:
-        """None where nothing is known."""
-        return sum(self.records.values()) if self.records else None
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
     """A figure that has this value from `at`, in seconds since the epoch, to the next sample."""
 

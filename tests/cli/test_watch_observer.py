@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as Position
+from confluent_kafka import Producer
 
 from cli.embedded.broker import Broker
 from cli.errors import KcgaError
@@ -51,9 +50,7 @@ def eventually(observer: Observer, condition: Callable[[GroupView], bool]) -> Gr
     return view
 
 
-def test_the_view_holds_what_was_said_before_and_after_it_began(
-    broker: Broker, topics: TopicNames, unique_name: str
-) -> None:
+def test_the_view_holds_what_was_said_before_and_after_it_began(broker: Broker, topics: TopicNames) -> None:
     publish(broker, topics.write_speed, write_speeds(BEGAN, {"orders-0": 100.0, "orders-1": None}).encode())
     publish(broker, topics.decisions, decision(1, BEGAN + 1, {"orders-0": (None, 1)}).encode())
     publish(
@@ -62,7 +59,7 @@ def test_the_view_holds_what_was_said_before_and_after_it_began(
         ControllerClaim(epoch=3, incarnation="c", sent_at=BEGAN).encode(),
         report(1, BEGAN + 2, "orders-0", cycle=cycle(read("orders-0", BEGAN, BEGAN + 1))).encode(),
     )
-    with Observer(broker.bootstrap_servers, unique_name, names=topics, silent_after_s=1e12) as observer:
+    with Observer(broker.bootstrap_servers, names=topics, silent_after_s=1e12) as observer:
         observer.catch_up(WAIT_S)
         before = observer.snapshot()
         publish(broker, topics.metadata, report(2, BEGAN + 3, state=ConsumerState.STARTING).encode())
@@ -81,13 +78,11 @@ def test_the_view_holds_what_was_said_before_and_after_it_began(
     assert most.count == 1
 
 
-def test_what_is_no_message_is_counted_and_the_next_one_is_read(
-    broker: Broker, topics: TopicNames, unique_name: str
-) -> None:
+def test_what_is_no_message_is_counted_and_the_next_one_is_read(broker: Broker, topics: TopicNames) -> None:
     publish(broker, topics.metadata, b"", b"{}", b'{"kind": "report"}', report(1, BEGAN, "orders-0").encode())
     publish(broker, topics.decisions, b"\xff\x00")
     publish(broker, topics.write_speed, b"[]", write_speeds(BEGAN, {"orders-0": 5.0}).encode())
-    with Observer(broker.bootstrap_servers, unique_name, names=topics, silent_after_s=1e12) as observer:
+    with Observer(broker.bootstrap_servers, names=topics, silent_after_s=1e12) as observer:
         observer.catch_up(WAIT_S)
         view = observer.snapshot()
     assert view.invalid_messages == 5
@@ -95,14 +90,14 @@ def test_what_is_no_message_is_counted_and_the_next_one_is_read(
     assert view.total_speed == 5.0
 
 
-def test_commands_to_consumers_are_not_read(broker: Broker, topics: TopicNames, unique_name: str) -> None:
+def test_commands_to_consumers_are_not_read(broker: Broker, topics: TopicNames) -> None:
     publish(broker, topics.metadata, b"of consumer 1 alone", number=1)
-    with Observer(broker.bootstrap_servers, unique_name, names=topics) as observer:
+    with Observer(broker.bootstrap_servers, names=topics) as observer:
         observer.catch_up(WAIT_S)
         assert observer.snapshot().invalid_messages == 0
 
 
-def test_messages_from_before_the_run_are_left_aside(broker: Broker, topics: TopicNames, unique_name: str) -> None:
+def test_messages_from_before_the_run_are_left_aside(broker: Broker, topics: TopicNames) -> None:
     late = report(1, BEGAN + 9, "orders-0", sequence=2, cycle=cycle(read("orders-0", BEGAN + 8, BEGAN + 9)))
     publish(
         broker,
@@ -110,18 +105,14 @@ def test_messages_from_before_the_run_are_left_aside(broker: Broker, topics: Top
         report(2, BEGAN, "orders-0", cycle=cycle(read("orders-0", BEGAN, BEGAN + 9))).encode(),
         late.encode(),
     )
-    with Observer(
-        broker.bootstrap_servers, unique_name, names=topics, since=BEGAN + 5, silent_after_s=1e12
-    ) as observer:
+    with Observer(broker.bootstrap_servers, names=topics, since=BEGAN + 5, silent_after_s=1e12) as observer:
         observer.catch_up(WAIT_S)
         assert [consumer.consumer for consumer in observer.snapshot().consumers] == [1]
         assert observer.most_readers().count == 1
 
 
-def test_topics_that_are_created_later_are_read_from_their_beginning(
-    broker: Broker, names: TopicNames, unique_name: str
-) -> None:
-    with Observer(broker.bootstrap_servers, unique_name, names=names) as observer:
+def test_topics_that_are_created_later_are_read_from_their_beginning(broker: Broker, names: TopicNames) -> None:
+    with Observer(broker.bootstrap_servers, names=names) as observer:
         with pytest.raises(KcgaError, match=r"not all messages .* within 1 s: time ran out"):
             observer.catch_up(1)
         Cluster(broker.bootstrap_servers).ensure_internal_topics(names, highest_consumer=2)
@@ -138,34 +129,13 @@ def test_messages_sent_in_transactions_are_caught_up_with(broker: Broker, topics
         sender.produce(topics.decisions, decision(number, BEGAN, {"orders-0": (None, 1)}).encode(), partition=0)
         sender.flush(WAIT_S)
         sender.commit_transaction() if commit else sender.abort_transaction()
-    with Observer(broker.bootstrap_servers, unique_name, names=topics) as observer:
+    with Observer(broker.bootstrap_servers, names=topics) as observer:
         observer.catch_up(WAIT_S)
         assert [each.number for each in observer.snapshot().decisions] == [1]
 
 
-def test_the_lag_is_what_the_group_has_not_committed(
-    broker: Broker, topics: TopicNames, unique_name: str, create_topic: Callable[..., str]
-) -> None:
-    data = create_topic(f"{unique_name}.data", partitions=2)
-    publish(broker, data, b"1", b"2", b"3", number=0)
-    publish(broker, data, b"1", b"2", number=1)
-    committer = Consumer(
-        {"bootstrap.servers": broker.bootstrap_servers, "group.id": unique_name, "enable.auto.commit": False}
-    )
-    # A partition that does not exist hinders the others as little as one without a commit.
-    publish(
-        broker, topics.write_speed, write_speeds(BEGAN, {f"{data}-0": 1.0, f"{data}-1": None, "none-7": None}).encode()
-    )
-    with Observer(broker.bootstrap_servers, unique_name, names=topics) as observer:
-        assert eventually(observer, lambda view: view.lag is not None).lag == 5
-        committer.commit(offsets=[Position(data, 0, 2)], asynchronous=False)
-        assert eventually(observer, lambda view: view.lag != 5).lag == 3
-        assert observer.snapshot().highest_lag == 5
-    committer.close()
-
-
-def test_time_goes_on_and_nothing_is_known_where_no_broker_answers(unique_name: str) -> None:
-    with Observer("127.0.0.1:1", unique_name, since=time.time()) as observer:
+def test_time_goes_on_and_nothing_is_known_where_no_broker_answers() -> None:
+    with Observer("127.0.0.1:1", since=time.time()) as observer:
         view = eventually(observer, lambda view: view.elapsed_s > 0)
         assert view.lag is None
         assert view.total_speed is None

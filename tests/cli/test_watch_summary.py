@@ -10,9 +10,9 @@ from rich.console import Console
 from cli.watch.readers import MostReaders, ReadLog, most_readers
 from cli.watch.summary import Summary, summarize
 from cli.watch.summary_table import SummaryTable
-from controller.status.group_view import GroupView, LagReport
+from controller.status.group_view import GroupView
 from domain.messages import ConsumerState
-from tests.cli.watch_messages import BEGAN, cycle, decision, partition, read, report, told
+from tests.cli.watch_messages import BEGAN, cycle, decision, read, report, told, write_speeds
 
 ALONE = {"orders-0": (None, 1), "orders-1": (None, 1)}
 APART = {"orders-0": (1, 1), "orders-1": (1, 2)}
@@ -27,9 +27,9 @@ def run(**plans: Mapping[str, tuple[int | None, int]]) -> GroupView:
                 for number, plan in enumerate(plans.values())
             ),
             report(1, BEGAN + 2, "orders-0", cycle=cycle(read("orders-0", BEGAN + 1, BEGAN + 2), size=5_000_000)),
-            LagReport(BEGAN + 10, {partition("orders-0"): 70}),
+            write_speeds(BEGAN + 10, {"orders-0": 1.0}, {"orders-0": 70}),
             report(1, BEGAN + 12, sequence=2, state=ConsumerState.LEAVING),
-            LagReport(BEGAN + 60, {partition("orders-0"): 0}),
+            write_speeds(BEGAN + 60, {"orders-0": 1.0}, {"orders-0": 0}),
         ]
     ).view()
 

@@ -11,14 +11,13 @@ from cli.watch.plain_lines import PlainLines
 from cli.watch.screen import GroupScreen
 from cli.watch.terminal import LiveView
 from controller.status.group_fold import GroupFold, GroupMessage
-from controller.status.group_view import GroupView, LagReport
+from controller.status.group_view import GroupView
 from domain.messages import ConsumerState
 from tests.cli.watch_messages import (
     BEGAN,
     CAPACITY,
     PACKING,
     decision,
-    partition,
     report,
     story,
     told,
@@ -157,23 +156,25 @@ def test_elsewhere_there_are_plain_lines_without_control_characters(
 def test_a_line_comes_with_every_change_and_after_ten_seconds_at_the_latest() -> None:
     fold, plain = GroupFold(since=BEGAN, silent_after_s=1e9), PlainLines()
     said = []
-    messages: list[GroupMessage] = [
-        LagReport(BEGAN, {}),
-        LagReport(BEGAN + 1, {}),
-        report(1, BEGAN + 2),
-        LagReport(BEGAN + 3, {partition("orders-0"): 1234}),
-        LagReport(BEGAN + 11.9, {}),
-        LagReport(BEGAN + 12, {}),
-        decision(1, BEGAN + 13, {"orders-0": (1, 2)}, rscore=0.5),
-        decision(2, BEGAN + 14, {"orders-0": (1, 2)}, carried_out=False),
-    ]
-    for message in messages:
-        fold.receive(message)
+    messages: dict[float, GroupMessage | None] = {
+        0: None,
+        1: None,
+        2: report(1, BEGAN + 2),
+        3: write_speeds(BEGAN + 3, {"orders-0": 20.0}, {"orders-0": 1234}),
+        11.9: None,
+        12: None,
+        13: decision(1, BEGAN + 13, {"orders-0": (1, 2)}, rscore=0.5),
+        14: decision(2, BEGAN + 14, {"orders-0": (1, 2)}, carried_out=False),
+    }
+    for second, message in messages.items():
+        fold.pass_time(BEGAN + second)
+        if message is not None:
+            fold.receive(message)
         said += list(plain.lines(fold.view(), None))
     assert said == [
         "00:00  0 consumers, - written, lag -, Rscore 0.00",
         "00:02  1 consumer, - written, lag -, Rscore 0.00",
-        "00:12  1 consumer, - written, lag -, Rscore 0.00",
+        "00:12  1 consumer, 20 B/s written, lag 1,234 (4 s), Rscore 0.00, 1 partition without a reader",
         "00:13  decided: 1 consumer, 1 migration, Rscore 0.50 "
         "(the interval is over; the present assignment cannot stay as it is)",
         "00:14  decided: nothing changed (the interval is over; the present assignment cannot stay as it is)",
@@ -191,7 +192,7 @@ def test_there_is_no_line_without_news_however_often_the_view_is_looked_at() -> 
 PICTURE = """\
 kcga  01:27  ·  a partition gets hot               3 consumers  ·  13 partitions
 ────────────────────────────────────────────────────────────────────────────────
-written 6.08 MB/s   lag 47,712   Rscore 1.00   migrations 6   scaled ↑2 ↓0
+written 6.08 MB/s   lag 47,712 (4 s)   Rscore 1.00   migrations 6   scaled ↑2 ↓0
 
               packing 2.25 MB/s ┊        │ capacity 3.00 MB/s         partitions
 ●   1 0▕ 1▕2▕3▕ 0▓▕ 1▓▕ 3▕      ┊        │                 1.72 MB/s   57%     7

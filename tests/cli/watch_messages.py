@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import sin
+from types import MappingProxyType
+from typing import Any
 
 from controller.status.group_fold import GroupFold, GroupMessage, time_of
-from controller.status.group_view import LagReport
 from domain.messages import (
     ConsumerReport,
     ConsumerState,
@@ -30,11 +31,18 @@ def partition(name: str) -> TopicPartition:
     return TopicPartition(topic, int(number))
 
 
-def write_speeds(at: float, speeds: Mapping[str, float | None]) -> WriteSpeedReport:
+def write_speeds(
+    at: float, speeds: Mapping[str, float | None], lag: Mapping[str, int] = MappingProxyType({})
+) -> WriteSpeedReport:
+    """`lag` is in records, of 10 bytes each; it is not known of the partitions that it leaves out."""
+
+    def behind(name: str) -> dict[str, Any]:
+        return {"lag_records": lag[name], "lag_bytes": 10.0 * lag[name], "lag_s": 4.0} if name in lag else {}
+
     return WriteSpeedReport(
         measured_at=at,
         partitions=tuple(
-            PartitionSpeed(topic=key.topic, partition=key.partition, speed=speeds[name])
+            PartitionSpeed(topic=key.topic, partition=key.partition, speed=speeds[name], **behind(name))
             for name in speeds
             for key in [partition(name)]
         ),
@@ -136,8 +144,7 @@ def story() -> Iterator[GroupMessage]:
         if second > 70:
             speeds["orders-2"] = 1.65e6
         speeds["clicks-9"] = None
-        yield write_speeds(at, speeds)
-        yield LagReport(at, {partition("orders-0"): int(4000 + 9000 * load + (second > 72) * (second - 72) * 1900)})
+        yield write_speeds(at, speeds, {"orders-0": int(4000 + 9000 * load + (second > 72) * (second - 72) * 1900)})
     first: Plan = dict.fromkeys(names, (None, 1))
     held = [name for name in names if name not in ("orders-2", "payments-2")]
     second_plan: Plan = {name: (1, 2 if name.startswith("orders") else 1) for name in names}

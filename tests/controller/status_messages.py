@@ -1,14 +1,11 @@
 """A board that was told a story, and a client that asks it."""
 
-from collections.abc import Mapping
-
 from prometheus_client import CollectorRegistry
 
 from controller.machine import State
 from controller.settings import ControllerSettings
 from controller.status.board import Board
 from controller.status.metrics import GroupMetrics
-from domain.messages import WriteSpeedReport
 from tests.cli.watch_messages import BEGAN, decision, report, write_speeds
 
 SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0)
@@ -24,23 +21,13 @@ class Clock:
         return self.now
 
 
-def with_lag(report: WriteSpeedReport, lag: Mapping[str, int]) -> WriteSpeedReport:
-    """The report, with so many records that are not committed; 10 bytes each."""
-    entries = []
-    for entry in report.partitions:
-        records = lag.get(str(entry.key))
-        known = {} if records is None else {"lag_records": records, "lag_bytes": 10.0 * records, "lag_s": 4.0}
-        entries.append(entry.model_copy(update=known))
-    return report.model_copy(update={"partitions": tuple(entries)})
-
-
 def told_board(clock: Clock | None = None) -> Board:
     """Two consumers; orders-0 moves from 1 to 3, which does not exist yet; clicks-1 is unknown, orders-9 too fast."""
     clock = clock or Clock()
     board = Board("billing", SETTINGS, clock)
     board.leads(7)
     speeds = {"orders-0": 30.0, "orders-1": 40.0, "clicks-0": 20.0, "clicks-1": None, "orders-9": 130.0}
-    board.heard(with_lag(write_speeds(BEGAN, {**speeds, f"{HOSTILE}-0": 5.0}), {"orders-0": 12, "orders-1": 3}))
+    board.heard(write_speeds(BEGAN, {**speeds, f"{HOSTILE}-0": 5.0}, {"orders-0": 12, "orders-1": 3}))
     before = {name: (None, 2 if name == "orders-9" else 1) for name in (*speeds, f"{HOSTILE}-0")}
     board.decided(decision(1, BEGAN, before, epoch=7))
     board.heard(report(1, BEGAN, "orders-0", "orders-1", "clicks-0", "clicks-1", f"{HOSTILE}-0"))

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
 from controller.commands import Claim
 from controller.fleet import FleetError
@@ -123,6 +125,17 @@ def test_partitions_are_read_and_the_decision_is_published() -> None:
         wait_until(lambda: group.read == set(PARTITIONS))
     assert group.decisions[0].carried_out
     assert group.alive, "consumers go on without the controller"
+
+
+def test_what_is_logged_of_a_plan_names_its_controller_and_its_number() -> None:
+    group = MemoryGroup()
+    with capture_logs([merge_contextvars]) as logs, running(group):
+        wait_until(lambda: group.read == set(PARTITIONS))
+    lines = {line["event"]: line for line in logs}
+    assert lines["decision"]["epoch"] == 1
+    number = lines["decision"]["number"]
+    for event in ("a consumer is created", "command"):
+        assert (lines[event]["epoch"], lines[event]["plan"]) == (1, number)
 
 
 def test_what_cannot_be_sent_is_sent_later() -> None:

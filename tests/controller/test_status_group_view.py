@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.status.group_fold import GroupFold, GroupMessage
-from controller.status.group_view import GroupView, HeldPartition, LagReport, Sample, Transit
+from controller.status.group_view import GroupView, HeldPartition, Sample, Transit
 from domain.messages import ConsumerState, ControllerClaim, WriteSpeedReport
 from domain.speeds import Lag, WriteSpeeds
 from tests.cli.watch_messages import BEGAN, cycle, decision, partition, read, report, story, told, write_speeds
@@ -15,10 +15,12 @@ from tests.cli.watch_messages import BEGAN, cycle, decision, partition, read, re
 MOVE = {"orders-0": (1, 1), "orders-1": (1, 2)}
 
 
-def view_of(*messages: GroupMessage, since: float | None = None) -> GroupView:
+def view_of(*messages: GroupMessage, since: float | None = None, until: float = 0.0) -> GroupView:
     fold = GroupFold(since=since, silent_after_s=15)
     for message in messages:
         fold.receive(message)
+    if until:
+        fold.pass_time(until)
     return fold.view()
 
 
@@ -65,8 +67,8 @@ def test_a_consumer_that_leaves_is_gone() -> None:
 def test_a_consumer_that_falls_silent_reads_nothing_and_is_gone_once_the_plan_leaves_it_out() -> None:
     plan = decision(1, BEGAN, {"orders-0": (None, 1)})
     spoke: list[GroupMessage] = [write_speeds(BEGAN, {"orders-0": 1.0}), plan, report(1, BEGAN, "orders-0")]
-    assert view_of(*spoke, LagReport(BEGAN + 15, {})).unread == ()
-    silent = view_of(*spoke, LagReport(BEGAN + 16, {}))
+    assert view_of(*spoke, until=BEGAN + 15).unread == ()
+    silent = view_of(*spoke, until=BEGAN + 16)
     assert [consumer.silent for consumer in silent.consumers] == [True]
     assert silent.alive == 0
     assert [transit.partition for transit in silent.unread] == [partition("orders-0")]
@@ -124,12 +126,12 @@ def test_the_lag_in_seconds_is_the_longest_of_any_partition_that_is_known() -> N
 
 
 def test_the_highest_lag_is_that_of_all_partitions_together_at_one_time() -> None:
-    def lag(at: float, first: int, second: int) -> LagReport:
-        return LagReport(BEGAN + at, {partition("orders-0"): first, partition("orders-1"): second})
+    def lag(at: float, first: int, second: int) -> WriteSpeedReport:
+        return write_speeds(BEGAN + at, dict.fromkeys(MOVE, 1.0), {"orders-0": first, "orders-1": second})
 
     view = view_of(lag(1, 90, 0), lag(3, 0, 80), lag(2, 60, 60))
     assert (view.lag, view.highest_lag) == (80, 120)
-    assert view_of(lag(1, 5, 5), LagReport(BEGAN + 2, {})).lag is None
+    assert view_of(lag(1, 5, 5), write_speeds(BEGAN + 2, {"orders-0": 1.0})).lag is None
 
 
 def test_the_newest_speeds_count_and_are_sampled_in_order() -> None:
@@ -149,19 +151,22 @@ def test_the_highest_epoch_of_a_controller_is_known() -> None:
 
 def test_messages_from_before_the_run_are_left_aside() -> None:
     old: list[GroupMessage] = [
-        write_speeds(BEGAN, {"orders-0": 1.0}),
+        write_speeds(BEGAN, {"orders-0": 1.0}, {"orders-0": 9}),
         report(1, BEGAN, "orders-0"),
         decision(1, BEGAN, MOVE),
         ControllerClaim(epoch=4, incarnation="c", sent_at=BEGAN),
-        LagReport(BEGAN, {partition("orders-0"): 9}),
     ]
     assert view_of(*old, since=BEGAN + 1) == view_of(since=BEGAN + 1)
 
 
 names = st.sampled_from(["orders-0", "orders-1", "clicks-0"])
 times = st.integers(0, 40).map(lambda second: BEGAN + second)
-speeds = st.builds(write_speeds, times, st.dictionaries(names, st.none() | st.sampled_from([0.0, 1.0, 2.5])))
-lags = st.builds(LagReport, times, st.dictionaries(names.map(partition), st.integers(0, 9)))
+speeds = st.builds(
+    write_speeds,
+    times,
+    st.dictionaries(names, st.none() | st.sampled_from([0.0, 1.0, 2.5])),
+    st.dictionaries(names, st.integers(0, 9)),
+)
 claims = st.builds(
     lambda at, epoch: ControllerClaim(epoch=epoch, incarnation="c", sent_at=at), times, st.integers(0, 3)
 )
@@ -194,13 +199,9 @@ decisions = st.builds(
 
 def identity(message: GroupMessage) -> tuple[object, ...]:
     """Two messages with the same are the same message."""
-    match message:
-        case LagReport():
-            return ("lag", message.at)
-        case _:
-            fields = message.model_dump()
-            kinds = ("kind", "consumer", "incarnation", "epoch", "number", "sequence", "measured_at")
-            return tuple(fields.get(each) for each in kinds)
+    fields = message.model_dump()
+    kinds = ("kind", "consumer", "incarnation", "epoch", "number", "sequence", "measured_at")
+    return tuple(fields.get(each) for each in kinds)
 
 
 def told_apart(view: GroupView) -> GroupView:
@@ -210,13 +211,13 @@ def told_apart(view: GroupView) -> GroupView:
 
 @given(st.data())
 def test_messages_late_or_twice_give_the_same_view(data: st.DataObject) -> None:
-    any_message = st.one_of(speeds, lags, claims, consumer_reports, decisions)
+    any_message = st.one_of(speeds, claims, consumer_reports, decisions)
     sent: list[GroupMessage] = data.draw(st.lists(any_message, unique_by=identity, max_size=14))
     arrived = [*data.draw(st.permutations(sent)), *sent[:4]]
     assert told_apart(view_of(*arrived)) == told_apart(view_of(*sent))
 
 
-@given(st.lists(st.one_of(speeds, lags, consumer_reports, decisions), unique_by=identity, max_size=14))
+@given(st.lists(st.one_of(speeds, consumer_reports, decisions), unique_by=identity, max_size=14))
 def test_every_partition_of_interest_is_read_or_in_transit(sent: list[GroupMessage]) -> None:
     view = view_of(*sent)
     read_by = {held.partition for each in view.consumers if not each.silent for held in each.partitions}

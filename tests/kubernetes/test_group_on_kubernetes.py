@@ -155,7 +155,7 @@ def group(
     control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=render(file, "local", None))
     with ExitStack() as stack:
         stack.callback(control_plane.kubectl, "delete", "namespace", NAMESPACE, "--wait=true", "--timeout=120s")
-        observer = stack.enter_context(Observer(broker.bootstrap_servers, unique_name, names=TopicNames(**names)))
+        observer = stack.enter_context(Observer(broker.bootstrap_servers, names=TopicNames(**names)))
         group = GroupOnKubernetes(control_plane, kubelet, broker, topic, observer)
         stack.callback(group.close)
         yield group
