@@ -36,6 +36,8 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: about an hour on a qui
 	@$(BIN)/python -m bench.consumer_throughput --folder $(BENCHMARKS)
 	@$(BIN)/python -m bench.latency --folder $(BENCHMARKS)
 	@$(BIN)/python -m bench.reaction > $(BENCHMARKS)/reaction.md
+	@$(BIN)/python -m bench.steady --seconds 600 > $(BENCHMARKS)/steady.md
+	@$(BIN)/python -m bench.steady --seconds 600 --swing 50 --scale-down-window 40 >> $(BENCHMARKS)/steady.md
 
 docs: $(READY)  ## The documentation as a site, in build/site; fails where a link or a page is wrong
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -44,7 +44,7 @@ class Bench:
         self._file.write_text(self._settings)
         settings = load(self._file)
         cluster = Cluster(self.services.bootstrap_servers)
-        cluster.ensure_internal_topics(settings.topics.names, settings.controller.max_consumers)
+        cluster.ensure_internal_topics(settings.topics.names, settings.controller.highest_consumer)
         cluster.create({self.topic: self.partitions})
         with (
             Transcript(self.services.bootstrap_servers, settings.topics.names, MOST_CONSUMERS) as heard,

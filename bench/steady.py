@@ -30,6 +30,18 @@ STEADY = 2.2
 """The steady load, in consumers: three of them, as plans fill them, and 2 % less."""
 SWING = (1.0, 2.0)
 """Between these the load swings, in consumers: as plans fill them, two and three."""
+HEADING = """\
+# A load that asks for nothing
+
+What a group decides while the load does not change, and below while it swings about the threshold of one consumer more.
+Nothing may be moved in the one, and in the other consumers be removed once in a scale-down window.
+
+## A steady load
+"""
+SWING_HEADING = """
+## A load that swings
+"""
+"""Goes below the page of the other."""
 SETTLE_S = 30.0
 """Time to begin: what is decided meanwhile is no answer to a steady load."""
 
@@ -66,6 +78,7 @@ def main() -> None:
                 is_high = options.swing is None or int(2 * elapsed / options.swing) % 2 == 0
                 load.step({p: (high if is_high else low) * unit * share for p, share in shares.items()})
                 time.sleep(0.5)
+        print(HEADING if options.swing is None else SWING_HEADING)
         print(run_facts("bench.steady"))
         tell(heard, began)
         judge(heard, began, options)

@@ -31,6 +31,12 @@ NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PAT
 CREATION_TRIES = 3
 """Who loses the race to create a table finds it created."""
 
+SEAL_TRIES = 5
+"""Who loses the race to seal a writer finds it sealed; but the writer may have come in between, with an append."""
+
+CONFLICT = "DELTA_CONCURRENT_TRANSACTION"
+"""What Delta Lake calls it that something else was appended under the same name meanwhile."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -63,6 +69,8 @@ class Lake:
         self._writer = writer
         self._session: SparkSession | None = None
         self._created: set[str] = set()
+        self._sealed: set[tuple[str, str]] = set()
+        """The tables and writers that are known to be sealed, as they are for ever."""
 
     def connect(self) -> None:
         """Opens a session: on a server in place of the one there was, whose requests are abandoned.
@@ -95,7 +103,17 @@ class Lake:
             LakeError: that is not certain; the same call again settles it.
         """
         with self._asking(topic) as (session, table):
-            self._append(session, session.createDataFrame([], COLUMNS), topic, table, writer, LAST_VERSION)
+            if (table, writer) in self._sealed:
+                return
+            for tries_left in reversed(range(SEAL_TRIES)):
+                try:
+                    self._append(session, session.createDataFrame([], COLUMNS), topic, table, writer, LAST_VERSION)
+                except Exception as error:  # a class of Spark Connect's, or of a JVM's
+                    if not tries_left or CONFLICT not in str(error):
+                        raise
+                else:
+                    break
+            self._sealed.add((table, writer))
         log.info("sealed", writer=writer, table=table)
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:

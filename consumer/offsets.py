@@ -57,6 +57,8 @@ class GroupOffsets:
         self._group = group
         self._reader = Consumer({**reading})
         self._producer = self._producer_of(writer)
+        self._fenced: set[str] = set()
+        """The writers that are known to be fenced, as they are for ever: nobody opens under their names again."""
         self._refusals: dict[TopicPartition, int] = {}
         self._unfinished: Callable[[float], None] | None = None
         """The end of a transaction that was begun: the client takes no new one before it has an answer to it."""
@@ -109,8 +111,10 @@ class GroupOffsets:
         Raises:
             KafkaException: no broker answers, or it refuses.
         """
-        self._producer_of(writer).init_transactions(REQUEST_LIMIT_S)
-        log.info("fenced", writer=writer)
+        if writer not in self._fenced:
+            self._producer_of(writer).init_transactions(REQUEST_LIMIT_S)
+            self._fenced.add(writer)
+            log.info("fenced", writer=writer)
 
     def commit(self, positions: Mapping[TopicPartition, Committed]) -> None:
         """Commits all of them or none, and returns when the brokers have them.

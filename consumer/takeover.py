@@ -7,7 +7,8 @@ The order is what keeps every record once:
 3. they are sealed on the table of every topic concerned: from here on only the caller adds rows of these partitions;
 4. now the positions are read, from the commits and the lake (`consumer.claims`).
 
-Whatever is interrupted is done again from the first step, by this process or by the next.
+Whatever is interrupted is done again from the first step, by this process or by the next. Who is fenced and sealed
+stays so: a process does it to each writer once.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -55,7 +56,7 @@ def take_over(
                 require_lease()
                 offsets.fence(writer)
             require_lease()
-            for sealed in [threads.submit(_seal, lake, topic, writers, group) for topic in topics]:
+            for sealed in [threads.submit(_seal, lake, topic, writers, own, group) for topic in topics]:
                 sealed.result()
             committed = offsets.committed(wanted)
         ranges = offsets.ranges(wanted)
@@ -73,8 +74,10 @@ def take_over(
     return positions
 
 
-def _seal(lake: Lake, topic: str, writers: Iterable[str], group: str) -> None:
-    for writer in writers:
+def _seal(lake: Lake, topic: str, writers: Iterable[str], own: str, group: str) -> None:
+    """Those after the own name first: of several successors of the same writers each begins elsewhere, and finds sealed
+    what the others have done."""
+    for writer in sorted(writers, key=lambda each: (each < own, each)):
         lake.seal(topic, f"{group}/{writer}")
 
 

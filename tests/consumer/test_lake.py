@@ -162,6 +162,21 @@ def test_a_writer_can_be_sealed_before_the_table_is_there(
     assert verify(spark_server.remote, str(lake_root), ["data"]) == {}
 
 
+def test_successors_may_seal_the_same_writers_at_one_time(open_lake: OpenLake) -> None:
+    successors = [open_lake(f"group/{number}/b") for number in range(3)]
+    former = [f"group/{number}/a" for number in range(4)]
+
+    def seal_all(lake: Lake) -> None:
+        for writer in former:
+            lake.seal("data", writer)
+
+    with ThreadPoolExecutor(len(successors)) as threads:
+        for done in [threads.submit(seal_all, lake) for lake in successors]:
+            done.result()
+    for lake in successors:
+        lake.close()
+
+
 def test_what_is_found_after_a_seal_is_what_stays_whatever_was_under_way(open_lake: OpenLake) -> None:
     """A batch large enough to be under way when the seal comes: it is in before it, or never."""
     former, successor = open_lake("group/1/a"), open_lake("group/1/b")

@@ -41,6 +41,8 @@ class Outcome:
     acknowledged: int
     """Records that the producers were told are in Kafka."""
     in_kafka: int
+    read_meanwhile: int
+    """Records that the group had committed when the load and the faults ended."""
     in_the_lake: int
     """Records, each partition and offset counted once."""
     doubled: int
@@ -73,8 +75,9 @@ class Outcome:
         converged = "never" if self.converged_after_s is None else f"after {self.converged_after_s:.0f} s"
         return (
             f"seed {self.seed}, {self.seconds:g} s, {len(self.faults)} faults: {self.acknowledged:,} records "
-            f"acknowledged, {self.in_kafka:,} in Kafka, {self.in_the_lake:,} in the lake, {self.doubled:,} doubled, "
-            f"{self.most_readers} reader at most, converged {converged}"
+            f"acknowledged, {self.in_kafka:,} in Kafka, {self.read_meanwhile:,} of them read meanwhile, "
+            f"{self.in_the_lake:,} in the lake, {self.doubled:,} doubled, {self.most_readers} reader at most, "
+            f"converged {converged}"
         )
 
 
@@ -103,6 +106,7 @@ def run(seconds: float, seed: int, folder: Path, say: Callable[[str], None]) -> 
             )
             stack.callback(witness.close)
             _burn(scene, faults, seconds, say)
+            read_meanwhile = witness.committed()
             report = scene.end_load()
             say(f"the load is over: {report.as_json()['produced']:,} records")
             converged_after_s = _converge(scene, witness)
@@ -115,6 +119,7 @@ def run(seconds: float, seed: int, folder: Path, say: Callable[[str], None]) -> 
                 faults=tuple(faults),
                 acknowledged=sum(report.delivered.values()),
                 in_kafka=witness.records(),
+                read_meanwhile=read_meanwhile,
                 in_the_lake=sum(account.distinct_offsets for account in accounts),
                 doubled=sum(account.doubled for account in accounts),
                 most_readers=witness.most_readers.count,

@@ -87,6 +87,14 @@ class Witness:
         held = sorted(partition.key for report in alive for partition in report.partitions)
         return held == sorted(self._partitions) and self._everything_is_committed()
 
+    def committed(self) -> int:
+        """How many records the group has committed. Waits for brokers that have just begun again."""
+        while True:
+            try:
+                return sum(max(0, at.offset) for at in self._committed())
+            except KafkaException:
+                time.sleep(0.5)
+
     def records(self) -> int:
         """In all partitions. They are written without transactions, so every offset is one."""
         return sum(high - low for low, high in self._ranges().values())
@@ -99,10 +107,13 @@ class Witness:
             for partition in self._partitions
         }
 
-    def _everything_is_committed(self) -> bool:
+    def _committed(self) -> list[Position]:
         positions = [Position(partition.topic, partition.partition) for partition in self._partitions]
+        return self._commits.committed(positions, timeout=REQUEST_LIMIT_S)
+
+    def _everything_is_committed(self) -> bool:
         try:
-            committed = self._commits.committed(positions, timeout=REQUEST_LIMIT_S)
+            committed = self._committed()
             ranges = self._ranges()
         except KafkaException:
             return False
