@@ -27,7 +27,7 @@ control-plane: $(READY)  ## The Kubernetes of the tests, ahead of them: minutes,
 image:  ## The container image, kcga:local (needs docker or podman)
 	@$$(command -v docker || command -v podman) build --tag kcga:local .
 
-bench: $(READY)  ## The figures in docs/benchmarks, anew: about an hour on a quiet machine
+bench: $(READY)  ## The figures in docs/benchmarks, anew: an hour and a half on a quiet machine
 	@mkdir -p $(BENCHMARKS)
 	@$(BIN)/python -m bench.paper --iterations 100
 	@$(BIN)/python -m bench.heuristics > $(BENCHMARKS)/heuristics.md
@@ -35,6 +35,12 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: about an hour on a qui
 	@$(BIN)/python -m bench.scaling
 	@$(BIN)/python -m bench.consumer_throughput --folder $(BENCHMARKS)
 	@$(BIN)/python -m bench.latency --folder $(BENCHMARKS)
+	@rm -rf build/check && mkdir -p build/check
+	@$(BIN)/kcga up --for 120 --keep build/check/run --output json > build/check/summary.json
+	@$(BIN)/python -m bench.latency.check build/check/run build/check/summary.json > $(BENCHMARKS)/latency-check.md
+	@$(BIN)/python -m bench.pipeline
+	@$(BIN)/python -m bench.one_machine
+	@$(BIN)/python -m bench.scale
 	@$(BIN)/python -m bench.reaction > $(BENCHMARKS)/reaction.md
 	@$(BIN)/python -m bench.steady --seconds 600 > $(BENCHMARKS)/steady.md
 	@$(BIN)/python -m bench.steady --seconds 600 --swing 50 --scale-down-window 40 >> $(BENCHMARKS)/steady.md

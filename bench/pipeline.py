@@ -3,7 +3,7 @@
 The load is that of `kcga up`. It goes through kcga, then through an ordinary group (`bench.ordinary`: confluent-kafka,
 cooperative-sticky, kcga's own writer) with as many consumers as kcga had in the mean, and with 60 % more. Every
 consumer reads at most its capacity: the broker sees to that by a quota, so that one machine can stand for several.
-Prints a page.
+Writes a page and its plot into a folder.
 """
 
 import argparse
@@ -13,9 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,17 +27,17 @@ from rich.console import Console
 
 from bench.figures import markdown_table, run_facts
 from cli import logs
-from cli.embedded.broker import Broker
 from cli.embedded.child import Child
-from cli.embedded.jars import DELTA, KAFKA, obtain
-from cli.embedded.java import Java, find_java
+from cli.embedded.jars import KAFKA, obtain
+from cli.embedded.java import find_java
 from cli.embedded.load_profile import demo_profile
-from cli.embedded.spark import SparkConnectServer
+from cli.errors import KcgaError
 from cli.interrupts import Interrupts
+from cli.packing.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 from cli.settings import Settings, load
 from cli.topics import Cluster
 from cli.up.demonstration import Demonstration
-from cli.up.services import Services
+from cli.up.services import Services, start_services
 from cli.up.settings_file import CONSUMER_CAPACITY, settings_text
 from cli.watch.summary import Summary
 
@@ -74,9 +74,9 @@ class Outcome:
     """Partitions that were taken from a consumer while the load lasted."""
 
 
-def limit_consumers(servers: str, java: Java, folder: Path) -> None:
+def limit_consumers(servers: str, folder: Path) -> None:
     """Has the broker give no client more than a consumer's capacity."""
-    command = [str(java.executable), "-cp", ":".join(map(str, obtain(KAFKA))), "kafka.admin.ConfigCommand"]
+    command = [str(find_java().executable), "-cp", ":".join(map(str, obtain(KAFKA))), "kafka.admin.ConfigCommand"]
     command += ["--bootstrap-server", servers, "--alter", "--entity-type", "clients", "--entity-default"]
     quota = ["--add-config", f"consumer_byte_rate={CONSUMER_CAPACITY}"]
     with (folder / "quota.log").open("w", encoding="utf-8") as log:
@@ -202,31 +202,52 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--for", dest="seconds", type=float, default=120.0, help="of load for each (%(default)g)")
     parser.add_argument("--seed", type=int, default=1, help="of the records (%(default)s)")
+    parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    plot = options.folder / "pipeline.svg"
+    try:
+        require_plotting(plot)
+    except KcgaError as error:
+        raise SystemExit(str(error)) from error
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kcga-pipeline-")))
         logs.configure("pipeline", stack.enter_context((folder / "log").open("w", encoding="utf-8")))
-        java = find_java()
-        spark = stack.enter_context(SparkConnectServer(folder / "spark", jars=obtain(DELTA), java=java))
-        broker = stack.enter_context(Broker(folder / "kafka", jars=obtain(KAFKA), java=java))
-        servers = broker.bootstrap_servers
-        limit_consumers(servers, java, folder)
-
-        def services(prefix: str) -> Services:
-            return Services(servers, spark.remote, prefix)
-
-        outcomes = [run_kcga(services("kcga."), folder / "kcga", options.seconds, options.seed)]
+        services = start_services(stack, folder, Console(stderr=True), bootstrap_servers=None, kafka_port=None)
+        limit_consumers(services.bootstrap_servers, folder)
+        place = replace(services, prefix="kcga.")
+        outcomes = [run_kcga(place, folder / "kcga-run", options.seconds, options.seed)]
         as_many = math.ceil(outcomes[0].consumers)
         for words, consumers in (("as many", as_many), ("+60 %", math.ceil(MORE * as_many))):
-            place = services(f"group-{consumers}.")
+            place = replace(services, prefix=f"group-{consumers}.")
             name = f"ordinary group, {words}"
             outcomes.append(
                 run_group(name, consumers, place, folder / f"group-{consumers}", options.seconds, options.seed)
             )
-    print(page(outcomes, options.seconds, options.seed))
+            print(f"{name}: p99 {np.quantile(outcomes[-1].waits_s, 0.99):.1f} s", file=sys.stderr)
+    draw(outcomes, plot)
+    page = options.folder / "pipeline.md"
+    page.write_text(page_of(outcomes, options.seconds, options.seed, plot.name) + "\n", encoding="utf-8")
+    print(f"{page} and {plot.name} are written")
 
 
-def page(outcomes: list[Outcome], seconds: float, seed: int) -> str:
+def draw(outcomes: Sequence[Outcome], file: Path) -> None:
+    """The share of the records that wait longer than a time, for each contender."""
+    figure = new_figure(7.0, 4.2)
+    axes = figure.subplots()
+    for outcome, colour in zip(outcomes, (EXACT_COLOUR, *TOPIC_COLOURS), strict=False):
+        waits_s = np.sort(outcome.waits_s)
+        longer = 1 - np.arange(len(waits_s)) / len(waits_s)
+        axes.step(waits_s, longer, where="post", color=colour, label=f"{outcome.name} ({outcome.consumers:.1f})")
+    axes.set(xscale="log", yscale="log")
+    axes.set_xlabel("seconds from produce to visible in the lake", color=FAINT_INK)
+    axes.set_ylabel("share of the records that wait longer", color=FAINT_INK)
+    axes.grid(visible=True, color=GRID)
+    axes.legend(frameon=False, title="consumers in the mean")
+    save(figure, file)
+
+
+def page_of(outcomes: Sequence[Outcome], seconds: float, seed: int, plot: str) -> str:
     rows = []
     for each in outcomes:
         quantiles = [f"{np.quantile(each.waits_s, share):.1f}" for share in _QUANTILES]
@@ -253,6 +274,7 @@ def page(outcomes: list[Outcome], seconds: float, seed: int) -> str:
                 ("Capacity", f"a quota of the broker gives each client {CONSUMER_CAPACITY / 1000:g} kB/s"),
             ],
         ),
+        f"![The share of the records that wait longer than a time]({plot})",
         markdown_table(_HEADINGS, rows),
         "Partitions stopped: those that were taken from a consumer while the load lasted. A group of a fixed size "
         "never does that.",

@@ -46,6 +46,9 @@ TOO_MUCH = 1.2
 """What the load of one of them grows to, in consumers."""
 CALM_S = 8.0
 """Between a handover and the next step."""
+COMMANDS = ("explain", "plan", "status")
+"""Of `kcga`, which people ask about the group."""
+ASKED_WITHIN_S = 2.0
 
 
 @dataclass
@@ -61,6 +64,8 @@ class Figures:
     creation: list[float] = field(default_factory=list)
     """Handovers to consumers that had to be created."""
     cycles: list[float] = field(default_factory=list)
+    asked: dict[str, list[float]] = field(default_factory=dict)
+    """For each of the commands."""
 
     @property
     def handover_bar(self) -> float:
@@ -133,6 +138,8 @@ def shift_load(services: Services, folder: Path, partitions: int, shifts: int, f
                 await_handovers(heard, stepped_at)
                 figures.decision.append(next(of_shift(heard, stepped_at)).decided_at - stepped_at)
                 time.sleep(CALM_S)
+                for name in COMMANDS:
+                    figures.asked.setdefault(name, []).append(bench.asked(name))
         finally:
             for decision in of_shift(heard, began):
                 figures.plan += measured(plan_s(decision))
@@ -164,13 +171,13 @@ def scaled(
 
 
 def shifted(
-    shares: dict[TopicPartition, float], readers: Assignment, victim: ConsumerId
+    shares: dict[TopicPartition, float], readers: Assignment, victim: ConsumerId, capacity: float = CAPACITY
 ) -> dict[TopicPartition, float]:
     """The same load as ever, but so that one consumer has too much of it."""
     others = [partition for partition, consumer in readers.items() if consumer != victim]
     return {
-        **scaled(shares, readers.by_consumer[victim], TOO_MUCH * CAPACITY),
-        **scaled(shares, others, (LOAD - TOO_MUCH) * CAPACITY),
+        **scaled(shares, readers.by_consumer[victim], TOO_MUCH * capacity),
+        **scaled(shares, others, (LOAD - TOO_MUCH) * capacity),
     }
 
 
@@ -195,6 +202,7 @@ def print_page(figures: Figures, options: argparse.Namespace) -> None:
         ("the same, with a consumer to be created", figures.creation, None),
         ("load step to decision", figures.decision, None),
         ("a consumer's cycle", figures.cycles, None),
+        *((f"`kcga {name}`", seconds, ASKED_WITHIN_S) for name, seconds in figures.asked.items()),
     ]
     headings = ["what, in seconds", "bar", "median", "shortest", "longest", "times"]
     table = markdown_table(
@@ -236,6 +244,7 @@ The bars are for the medians.
   fetch.
 - *Load step to decision*: the load of one consumer of two grows to 1.2 of its capacity; the window, of 5 s here, has
   to fill.
+- *`kcga explain`* and the others: the whole command, from its start to its end, beside the group and its load.
 """
 
 

@@ -1,5 +1,7 @@
 """A monitor, and a whole group, that run as processes of this machine while a program measures them."""
 
+import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,17 +56,27 @@ class Bench:
             yield heard
 
     @contextmanager
-    def controlled(self, heard: Transcript) -> Iterator[None]:
-        """Runs a controller, beside the monitor; begins when every partition has a reader."""
+    def controlled(self, heard: Transcript) -> Iterator[Child]:
+        """Runs a controller, beside the monitor, and yields its process when every partition has a reader."""
         try:
-            with self._component("controller"):
+            with self._component("controller") as controller:
                 heard.wait_until(
                     lambda: len(heard.held()) == self.partitions, "every partition has a reader", within_s=180
                 )
-                yield
+                yield controller
         finally:
             # Another view of the same consumers, to end them.
             LocalProcesses(load(self._file).local.folder, lambda n: consumer_command(n, self._file)).close()
+
+    def asked(self, name: str) -> float:
+        """How long a command about the group takes from its start to its end, in seconds.
+
+        Raises:
+            CalledProcessError: it fails.
+        """
+        began = time.monotonic()
+        subprocess.run(command(name, "--settings", str(self._file)), check=True, stdout=subprocess.DEVNULL)
+        return time.monotonic() - began
 
     def _component(self, name: str) -> Child:
         log = self.folder / f"{self.topic}-{name}.log"

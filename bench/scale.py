@@ -5,16 +5,18 @@ protocol of `domain.messages.metadata` and read no data, so that one machine has
 speeds, in place of a monitor; the topics that they tell of do not exist.
 
 First the whole group begins from nothing. Then the speeds change, again and again, so that consumers are overloaded and
-partitions move. Every command has to arrive, and every report. Prints a Markdown page.
+partitions move. Every command has to arrive, and every report. Writes a page and its plot into a folder, and ends with
+exit code 1 where a bar is missed.
 """
 
 import argparse
 import multiprocessing
+import sys
 import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -28,14 +30,18 @@ from confluent_kafka import TopicPartition as Position
 
 from bench.figures import markdown_table, run_facts
 from cli import logs
+from cli.background import Background
 from cli.embedded.broker import Broker
 from cli.embedded.jars import KAFKA, obtain
 from cli.embedded.java import find_java
+from cli.errors import KcgaError
+from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 from cli.topics import Cluster
 from consumer.commands import Holding
 from controller.kafka import KafkaLink, TopicNames
 from controller.runner import run as control
 from controller.settings import ControllerSettings
+from controller.status.board import Board
 from domain.assignment import ConsumerId
 from domain.messages import (
     ConsumerCommand,
@@ -59,6 +65,11 @@ FILL = 0.95
 TRIPLED = 0.1
 REPORT_EVERY_S = 1.0
 """The heartbeat of each consumer, and the interval of the monitor."""
+REST_S = 10.0
+"""So long it is watched while nothing changes."""
+DECIDED_WITHIN_S = 20.0
+MOST_BYTES = 2**30
+"""Of the controller's process."""
 NAMES = TopicNames()
 LARGE = {"compression.type": "lz4", "message.max.bytes": 50_000_000}
 """Ten thousand speeds are one record."""
@@ -106,7 +117,7 @@ def run_controller(servers: str, settings: ControllerSettings, pipe: Connection,
     with Path(log).open("w", encoding="utf-8") as stream:
         logs.configure("controller", stream)
         link = KafkaLink(servers, GROUP, names=NAMES)
-        control(settings, link, PipeFleet(pipe), solve, threading.Event())
+        control(settings, link, PipeFleet(pipe), solve, threading.Event(), audience=Board(GROUP, settings))
 
 
 @dataclass(slots=True)
@@ -131,7 +142,7 @@ class Traffic:
     errors: list[str] = field(default_factory=list)
 
 
-class Crowd:
+class Crowd(Background):
     """All simulated consumers, the simulated monitor, and who reads the decisions; works in its own thread.
 
     Args:
@@ -141,6 +152,7 @@ class Crowd:
     """
 
     def __init__(self, servers: str, settings: ControllerSettings, pipe: Connection) -> None:
+        super().__init__("crowd")
         self.traffic = Traffic()
         self.decisions: list[tuple[float, Decision]] = []
         """With when each arrived, on the monotonic clock."""
@@ -149,7 +161,6 @@ class Crowd:
         self._speeds: Mapping[TopicPartition, float] = {}
         self._told_at = 0.0
         self._lock = threading.Lock()
-        self._stop = threading.Event()
         self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, **LARGE})
         self._consumer = Consumer(
             {
@@ -166,17 +177,6 @@ class Crowd:
                 *(Position(NAMES.metadata, n, OFFSET_BEGINNING) for n in range(1, settings.highest_consumer + 1)),
             ]
         )
-        self._thread = threading.Thread(target=self._work)
-
-    def __enter__(self) -> "Crowd":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._producer.flush(30)
-        self._consumer.close()
 
     def publish(self, speeds: Mapping[TopicPartition, float]) -> None:
         """From now on these are the write speeds."""
@@ -202,6 +202,8 @@ class Crowd:
                     self._take(record)
                 self._report()
             self._producer.poll(0)
+        self._producer.flush(30)
+        self._consumer.close()
 
     def _obey_the_fleet(self) -> None:
         while self._pipe.poll():
@@ -317,7 +319,13 @@ def passage(what: str, crowd: Crowd, watch: Watch, speeds: Mapping[TopicPartitio
                 ),
                 commands=crowd.traffic.commands - commands,
             )
-    raise SystemExit(f"{what}: the group was not as planned after {within_s:g} s")
+    made = [each for _, each in crowd.decisions[decisions:]]
+    held, wanted = crowd.held(), made[-1].assignment if made else ()
+    elsewhere = sum(held.get(entry.key) != [entry.consumer] for entry in wanted)
+    raise SystemExit(
+        f"{what}: the group was not as planned after {within_s:g} s; {len(made)} decisions, "
+        f"{sum(each.carried_out for each in made)} carried out, {elsewhere} partitions not where the last one has them"
+    )
 
 
 def changing(partitions: int, load: float, changes: int, seed: int) -> Iterator[dict[TopicPartition, float]]:
@@ -355,14 +363,13 @@ def controller(servers: str, settings: ControllerSettings, folder: Path) -> Iter
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.scale", description=(__doc__ or "").partition(":")[0])
-    parser.add_argument("--partitions", type=int, default=10_000, help="(%(default)s)")
-    parser.add_argument("--consumers", type=int, default=1_000, help="about as many as the load needs (%(default)s)")
-    parser.add_argument("--changes", type=int, default=3, help="of the speeds (%(default)s)")
-    parser.add_argument("--limit", type=float, default=15.0, help="seconds a call of the solver (%(default)g)")
-    parser.add_argument("--within", type=float, default=180.0, help="seconds for each change (%(default)g)")
-    parser.add_argument("--seed", type=int, default=1, help="of the speeds (%(default)s)")
-    options = parser.parse_args()
+    options = parse_options()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    plot = options.folder / "scale.svg"
+    try:
+        require_plotting(plot)
+    except KcgaError as error:
+        raise SystemExit(str(error)) from error
     settings = ControllerSettings(
         consumer_capacity=CAPACITY,
         max_consumers=round(1.3 * options.consumers),
@@ -374,30 +381,106 @@ def main() -> None:
         servers = broker.bootstrap_servers
         Cluster(servers).ensure_internal_topics(NAMES, settings.highest_consumer)
         pid, pipe = stack.enter_context(controller(servers, settings, folder))
-        crowd = stack.enter_context(Crowd(servers, settings, pipe))
-        watch = Watch(pid)
-        passages = []
-        load = options.consumers * settings.packing * FILL
-        for number, speeds in enumerate(changing(options.partitions, load, options.changes, options.seed)):
-            what = f"change {number}" if number else "from nothing"
-            passages.append(passage(what, crowd, watch, speeds, options.within))
-        cpu_s, began, reports = watch.cpu_s, time.monotonic(), crowd.traffic.reports
-        time.sleep(10)
-        elapsed_s = time.monotonic() - began
-        at_rest = (watch.cpu_s - cpu_s) / elapsed_s
-        reports_per_s = (crowd.traffic.reports - reports) / elapsed_s
+        with Crowd(servers, settings, pipe) as crowd:
+            watch = Watch(pid)
+            passages = []
+            load = options.consumers * settings.packing * FILL
+            for number, speeds in enumerate(changing(options.partitions, load, options.changes, options.seed)):
+                what = f"change {number}" if number else "from nothing"
+                passages.append(passage(what, crowd, watch, speeds, options.within))
+                print(passages[-1], file=sys.stderr)
+            rest = at_rest(crowd, watch)
         said = (folder / "controller.log").read_text(encoding="utf-8")
-    print(page(options, passages, watch, crowd.traffic, at_rest, reports_per_s, said.count("a message was dropped")))
+    messages = Messages(crowd.traffic, said.count("a message was dropped"))
+    draw(passages, plot)
+    page = options.folder / "scale.md"
+    page.write_text(page_of(options, passages, watch, messages, rest, plot.name) + "\n", encoding="utf-8")
+    print(f"{page} and {plot.name} are written")
+    if missed := list(misses(passages, watch, messages)):
+        sys.exit(f"a bar is missed: {'; '.join(missed)}")
 
 
-def page(
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.scale", description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("--partitions", type=int, default=10_000, help="(%(default)s)")
+    parser.add_argument("--consumers", type=int, default=1_000, help="about as many as the load needs (%(default)s)")
+    parser.add_argument("--changes", type=int, default=3, help="of the speeds (%(default)s)")
+    parser.add_argument("--limit", type=float, default=15.0, help="seconds a call of the solver (%(default)g)")
+    parser.add_argument("--within", type=float, default=180.0, help="seconds for each change (%(default)g)")
+    parser.add_argument("--seed", type=int, default=1, help="of the speeds (%(default)s)")
+    parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    return parser.parse_args()
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What it takes while nothing changes."""
+
+    cores: float
+    """Of the controller's process."""
+    reports_per_s: float
+
+
+def at_rest(crowd: Crowd, watch: Watch) -> Rest:
+    cpu_s, began, reports = watch.cpu_s, time.monotonic(), crowd.traffic.reports
+    time.sleep(REST_S)
+    elapsed_s = time.monotonic() - began
+    return Rest((watch.cpu_s - cpu_s) / elapsed_s, (crowd.traffic.reports - reports) / elapsed_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """What became of them all."""
+
+    traffic: Traffic
+    dropped: int
+    """By the controller, as invalid."""
+
+    @property
+    def unacknowledged(self) -> int:
+        return self.traffic.reports + self.traffic.speeds - self.traffic.delivered - len(self.traffic.errors)
+
+    @property
+    def lost(self) -> int:
+        return self.unacknowledged + len(self.traffic.errors) + self.dropped
+
+
+def misses(passages: Sequence[Passage], watch: Watch, messages: Messages) -> Iterator[str]:
+    """The bars that were not kept."""
+    slowest = max(each.decided_after_s for each in passages)
+    if slowest > DECIDED_WITHIN_S:
+        yield f"a decision after {slowest:.1f} s"
+    if watch.peak_bytes > MOST_BYTES:
+        yield f"{watch.peak_bytes / 2**20:,.0f} MiB of memory"
+    if messages.lost:
+        yield f"{messages.lost} messages lost"
+
+
+def draw(passages: Sequence[Passage], file: Path) -> None:
+    """How long each change took to be decided and to be carried out."""
+    figure = new_figure(7.0, 1.2 + 0.5 * len(passages))
+    axes = figure.subplots()
+    names = [each.what for each in passages]
+    decided = [each.decided_after_s for each in passages]
+    axes.barh(names, decided, color=TOPIC_COLOURS[0], label="until the decision")
+    handed_over = [each.handed_over_after_s for each in passages]
+    axes.barh(names, handed_over, left=decided, color=TOPIC_COLOURS[3], label="until every partition is handed over")
+    axes.axvline(DECIDED_WITHIN_S, color=FAINT_INK, linewidth=1, linestyle="--")
+    axes.invert_yaxis()
+    axes.set_xlabel("seconds after the speeds changed", color=FAINT_INK)
+    axes.grid(visible=True, axis="x", color=GRID)
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False)
+    save(figure, file)
+
+
+def page_of(
     options: argparse.Namespace,
-    passages: list[Passage],
+    passages: Sequence[Passage],
     watch: Watch,
-    traffic: Traffic,
-    at_rest: float,
-    reports_per_s: float,
-    dropped: int,
+    messages: Messages,
+    rest: Rest,
+    plot: str,
 ) -> str:
     rows = [
         (
@@ -422,8 +505,7 @@ def page(
         "migrations",
         "commands",
     )
-    sent = traffic.reports + traffic.speeds
-    missing = sent - traffic.delivered - len(traffic.errors)
+    traffic = messages.traffic
     facts = [
         (
             "Group",
@@ -433,17 +515,19 @@ def page(
         ("Solver", f"{options.limit:g} s a call"),
     ]
     sections = [
-        "# 10,000 partitions, 1,000 consumers",
+        f"# {options.partitions:,} partitions, about {options.consumers:,} consumers",
         "Broker, controller, solver and messages are real; the consumers are simulated: they speak the protocol and "
-        "read nothing.",
+        "read nothing. All of them, and the monitor, are one process beside the controller's.",
         run_facts("bench.scale", facts),
+        f"![How long each change took; the line is {DECIDED_WITHIN_S:g} s]({plot})",
         markdown_table(headings, rows),
-        f"- The controller's memory: {watch.peak_bytes / 2**20:,.0f} MiB at most. At rest it takes {at_rest:.2f} of a "
-        f"core, with {reports_per_s:,.0f} reports a second.\n"
+        f"- The controller's memory: {watch.peak_bytes / 2**20:,.0f} MiB at most. At rest it takes {rest.cores:.2f} of "
+        f"a core, with {rest.reports_per_s:,.0f} reports a second.\n"
         f"- Median time to a decision: {median(each.decided_after_s for each in passages):.1f} s.\n"
         f"- Messages: {traffic.commands:,} commands arrived; {traffic.reports:,} reports were sent, "
-        f"{len(traffic.errors):,} messages failed, {missing:,} were not acknowledged, {dropped:,} were dropped as "
-        "invalid. In the end every partition was held by the consumer that the plan names, and by no other.",
+        f"{len(traffic.errors):,} messages failed, {messages.unacknowledged:,} were not acknowledged, "
+        f"{messages.dropped:,} were dropped as invalid. After each change every partition was held by the consumer "
+        "that the plan names, and by no other.",
     ]
     return "\n\n".join(sections)
 

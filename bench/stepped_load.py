@@ -1,13 +1,11 @@
 """A load whose speeds change from one moment to the next, when the program that measures says so."""
 
-import threading
 import time
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from cli.background import Background
 from domain.partitions import TopicPartition
 
 TICK_S = 0.02
@@ -16,7 +14,7 @@ ACKNOWLEDGED_WITHIN_S = 30.0
 """At the end: in ordinary times it takes a moment, and while a broker is replaced by another some more."""
 
 
-class SteppedLoad:
+class SteppedLoad(Background):
     """Writes to each partition at its speed from entering the context to leaving it.
 
     Args:
@@ -26,6 +24,7 @@ class SteppedLoad:
     """
 
     def __init__(self, bootstrap_servers: str, speeds: Mapping[TopicPartition, float], burst_s: float = TICK_S) -> None:
+        super().__init__("stepped load")
         self._speeds = dict(speeds)
         self._burst_s = burst_s
         self._written = self._acknowledged = 0
@@ -39,23 +38,6 @@ class SteppedLoad:
                 "on_delivery": self._count,
             }
         )
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._write, name="stepped load", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """Writes no more, and waits for what was written to be acknowledged. Can be called again."""
-        self._stop.set()
-        self._thread.join()
-        self._producer.flush(ACKNOWLEDGED_WITHIN_S)
 
     @property
     def acknowledged(self) -> int:
@@ -72,7 +54,7 @@ class SteppedLoad:
         self._speeds = {**self._speeds, **speeds}
         return time.time()
 
-    def _write(self) -> None:
+    def _work(self) -> None:
         # Partitions begin spread over a record's time: records that come at once would be a wave in the sum.
         due = {partition: place / len(self._speeds) * RECORD_BYTES for place, partition in enumerate(self._speeds)}
         record, last = bytes(RECORD_BYTES), time.monotonic()
@@ -86,6 +68,7 @@ class SteppedLoad:
                     self._written += 1
             self._producer.poll(0)
             last = now
+        self._producer.flush(ACKNOWLEDGED_WITHIN_S)
 
     def _count(self, error: KafkaError | None, _: Message) -> None:
         self._acknowledged += error is None

@@ -1,16 +1,14 @@
 """What the components of a group say to one another, written down as it arrives."""
 
-import threading
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as Position
 
+from cli.background import Background
 from controller.kafka import TopicNames
 from domain.messages import (
     ConsumerCommand,
@@ -33,7 +31,7 @@ class Told:
 
 
 @dataclass
-class Transcript:
+class Transcript(Background):
     """Listens from entering the context to leaving it; the lists only ever grow.
 
     Args:
@@ -52,19 +50,8 @@ class Transcript:
     reports: list[ConsumerReport] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._stop = threading.Event()
+        super().__init__("transcript")
         self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="transcript", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def wait_until(self, condition: Callable[[], bool], what: str, within_s: float = 90.0) -> None:
         """Returns once that is so.
@@ -99,7 +86,7 @@ class Transcript:
     def cycles(self) -> list[Cycle]:
         return [report.cycle for report in list(self.reports) if report.cycle is not None]
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         try:
             self._listen()
         except Exception as error:

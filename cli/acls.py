@@ -29,6 +29,10 @@ class Component(StrEnum):
     """Whoever calls `kcga pause`, `resume`, `replan`, `explain`, `status`, `plan` or `lake verify`."""
 
 
+CLUSTER = "kafka-cluster"
+"""What Kafka calls the only resource of its kind."""
+
+
 class Resource(StrEnum):
     TOPIC = "topic"
     GROUP = "group"
@@ -60,9 +64,18 @@ def rights(settings: Settings) -> tuple[Right, ...]:
     )
 
 
+def operations_on(settings: Settings, resource: Resource, name: str) -> frozenset[str]:
+    """What the components do, all together, to the resource of that name."""
+    of_kind = [right for right in rights(settings) if right.resource is resource]
+    named = [right for right in of_kind if right.name == name and not right.prefixed]
+    # The expressions for topics with data may match kcga's own topics too, and are not meant for those.
+    meant = named or [right for right in of_kind if right.prefixed and name.startswith(right.name)]
+    return frozenset(operation for right in meant for operation in right.operations)
+
+
 def _of_monitor(settings: Settings) -> Iterator[Right]:
     component, topics = Component.MONITOR, settings.topics
-    yield Right(component, Resource.CLUSTER, "kafka-cluster", ("Describe",), why="asks for the sizes of logs")
+    yield Right(component, Resource.CLUSTER, CLUSTER, ("Describe",), why="asks for the sizes of logs")
     for name, prefixed in _data_topics(settings):
         operations = ("Describe", "DescribeConfigs")
         yield Right(component, Resource.TOPIC, name, operations, prefixed, "asks for offsets and the cleanup policy")

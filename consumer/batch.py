@@ -18,6 +18,8 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
+    amiss: str | None = None
+    """What of it could not be read; None where nothing is missing."""
 
     @property
     def bytes(self) -> int:

@@ -28,6 +28,11 @@ LINGER_S = 0.02
 TELLING_BYTES = 1_000_000
 """Of records: with fewer, what else the brokers send hides how well records are compressed."""
 
+LONGEST_KEY = 100
+"""So many bytes of a header's key are shown where it cannot be read."""
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
 log = structlog.get_logger(__name__)
 
 
@@ -164,14 +169,15 @@ class Fetcher:
             partition = self._interned[topic, number] = TopicPartition(topic, number)
         self._next_offsets[partition] = offset + 1
         kind, timestamp_ms = message.timestamp()
-        headers: Any = message.headers()
+        headers, amiss = _headers(message)
         return Record(
             partition,
             offset,
             timestamp_ms if kind != TIMESTAMP_NOT_AVAILABLE else None,
             message.key(),
             message.value(),
-            tuple(headers) if headers else (),
+            headers,
+            amiss,
         )
 
     def _take_error(self, message: Message, error: KafkaError) -> None:
@@ -237,3 +243,15 @@ class Fetcher:
                 elif partition.partition not in metadata.partitions:
                     absent[partition] = f"does not exist: the topic has {len(metadata.partitions)} partitions"
         return absent
+
+
+def _headers(message: Message) -> tuple[Headers, str | None]:
+    """The headers, and what is amiss with them: where a key is no text, the client gives none of them.
+
+    It must not be asked again: it then gives tuples with nothing in a place, and to look there ends the process.
+    """
+    try:
+        headers: Any = message.headers()
+    except UnicodeDecodeError as error:
+        return (), f"its headers are left out: a key is no UTF-8: {error.object[:LONGEST_KEY]!r}"
+    return tuple(headers or ()), None

@@ -55,9 +55,9 @@ def rows(records: Sequence[Record], ingest_date: date, columns: Sequence[Column]
     arrays, errors = parsed_columns(columns, [record.value for record in records]) if columns else ([], [None] * count)
     moments = [_moment(record) for record in records]
     for place, (record, moment) in enumerate(zip(records, moments, strict=True)):
-        if moment != record.timestamp_ms:
-            amiss = f"its timestamp is none: {record.timestamp_ms} ms"
-            errors[place] = "; ".join(filter(None, (errors[place], amiss)))
+        if moment != record.timestamp_ms or record.amiss is not None:
+            of_time = f"its timestamp is none: {record.timestamp_ms} ms" if moment != record.timestamp_ms else None
+            errors[place] = "; ".join(filter(None, (errors[place], of_time, record.amiss)))
     kept = [
         pa.array([record.partition.topic for record in records], pa.string()),
         pa.array([record.partition.partition for record in records], pa.int32()),

@@ -72,7 +72,9 @@ class Member:
         return self.held | self.pending.keys()
 
     def may_read(self, partition: TopicPartition) -> bool:
-        return not self.condemned and (self.barrier is not None or partition in self.known_to_read)
+        if self.condemned:
+            return False
+        return self.barrier is not None or partition in self.held or partition in self.pending
 
 
 class Group(Mapping[ConsumerId, Member]):

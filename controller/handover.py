@@ -7,8 +7,10 @@ alone, not from how it came about; so a plan goes on from any point at which a c
 interrupted.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from controller.group import Group, Member
 from domain.assignment import Assignment, ConsumerId
@@ -38,14 +40,20 @@ def next_steps(desired: Assignment, group: Group, resend_before: float, spare: S
         spare: consumers that shall exist without a partition.
     """
     stop = {consumer: _to_stop(desired, group, consumer, resend_before) for consumer in group}
-    start = {consumer: _to_start(desired, group, consumer, resend_before) for consumer in group}
-    missing = desired.consumers - group.keys()
+    readers = _Readers(group)
+    start = {
+        consumer: _to_start(desired, group[consumer], readers, resend_before)
+        for consumer in group
+        if group[consumer].accepts_partitions
+    }
+    needed = desired.consumers
+    missing = needed - group.keys()
     create = tuple(sorted(missing | (spare - group.keys())))
     settled = not missing and all(
         group[consumer].accepts_partitions and group[consumer].held == frozenset(held) and not group[consumer].pending
         for consumer, held in desired.by_consumer.items()
     )
-    idle = tuple(consumer for consumer in group if consumer not in desired.consumers)
+    idle = tuple(consumer for consumer in group if consumer not in needed)
     obsolete = tuple(consumer for consumer in idle if not group[consumer].condemned and consumer not in spare)
     released = all(not group[consumer].known_to_read for consumer in idle if not group[consumer].condemned)
     return Steps(
@@ -82,19 +90,38 @@ def _can_be_taken(partition: TopicPartition, desired: Assignment, group: Group) 
 
 
 def _to_start(
-    desired: Assignment, group: Group, consumer: ConsumerId, resend_before: float
+    desired: Assignment, member: Member, readers: "_Readers", resend_before: float
 ) -> tuple[TopicPartition, ...]:
-    """What the consumer shall read and does not, where it is ready and nobody else may be reading."""
-    member = group[consumer]
-    if not member.accepts_partitions:
-        return ()
+    """What the consumer, which is ready, shall read and does not, where nobody else may be reading."""
     return tuple(
         partition
-        for partition in desired.by_consumer.get(consumer, ())
+        for partition in desired.by_consumer.get(member.consumer, ())
         if not (partition in member.held and partition not in member.pending)
         and not _is_under_way(member, partition, Action.START, resend_before)
-        and not any(group[other].may_read(partition) for other in group if other != consumer)
+        and not readers.has_other(partition, member)
     )
+
+
+class _Readers:
+    """How many consumers may read each partition: of a thousand, not each is asked about each partition."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+
+    @cached_property
+    def _unbound(self) -> int:
+        """So many may read anything."""
+        return sum(not member.condemned and member.barrier is not None for member in self._group.values())
+
+    @cached_property
+    def _bound(self) -> Counter[TopicPartition]:
+        """How many of the others may read each partition."""
+        bound = (member for member in self._group.values() if not member.condemned and member.barrier is None)
+        return Counter(partition for member in bound for partition in member.known_to_read)
+
+    def has_other(self, partition: TopicPartition, than: Member) -> bool:
+        """Whether another consumer than this one may read the partition."""
+        return self._unbound + self._bound[partition] > than.may_read(partition)
 
 
 def _is_under_way(member: Member, partition: TopicPartition, action: Action, resend_before: float) -> bool:

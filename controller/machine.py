@@ -114,10 +114,14 @@ class Controller:
         """The newest known size of each partition of interest."""
         return self._sizes.present
 
-    def handle(self, event: Event) -> list[Command]:
-        """Takes an event in and returns what is to be done, in this order."""
+    def handle(self, *events: Event) -> list[Command]:
+        """Takes the events in, one after the other, and returns what is then to be done, in this order."""
+        answers = [command for event in events for command in self._take(event)]
+        return [*answers, *self._proceed()]
+
+    def _take(self, event: Event) -> list[Command]:
+        """What an event changes at once; what follows from how things then are comes after the last of them."""
         self._now = max(self._now, event.at)
-        answers: list[Command] = []
         match event:
             case Started(consumers=consumers, beginning=beginning, decided=decided):
                 self._restraints.paused = beginning.paused
@@ -149,7 +153,7 @@ class Controller:
                 self._lost(consumer)
             case Solved(plan=plan, solution=solution):
                 if self.state is State.REASSIGN and plan == self._plan and self._question is not None:
-                    answers += self._decide(self._question, solution)
+                    return self._decide(self._question, solution)
             case SolveFailed(plan=plan):
                 if self.state is State.REASSIGN and plan == self._plan:
                     self._failed()
@@ -161,7 +165,7 @@ class Controller:
                 self._claimed_at = -math.inf
             case Ticked():
                 pass
-        return [*answers, *self._proceed()]
+        return []
 
     def _proceed(self) -> list[Command]:
         commands = [*self._claim(), *self._condemn_the_silent()]
@@ -280,6 +284,8 @@ class Controller:
         """Partitions that the monitor has not named for long, while it named others, are to be read by nobody."""
         oldest = self._measured_at - self._settings.speeds_timeout_s
         vanished = {partition for partition, named_at in self._named_at.items() if named_at < oldest}
+        if not vanished:
+            return
         for partition in vanished:
             del self._named_at[partition]
             self._sizes.forget(partition)

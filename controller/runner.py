@@ -150,8 +150,7 @@ class _Runner:
             self._known = self._fleet.consumers()
             events: list[Event] = [Started(self._clock(), self._known, beginning, self._decided_lately())]
             while not stop.is_set():
-                for event in events:
-                    self._perform(machine.handle(event), pool)
+                self._perform(machine.handle(*events), pool)
                 if self._send():
                     self._audience.turned(self._clock(), machine.state, paused=machine.paused)
                 if machine.state is not state:

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, expect
 from cli.explain.history import find_decision
 from cli.live.plan import plan_now
 from cli.settings import load
+from controller.status.explanation import explain
 from tests.page_watch import PHONE, opened, serious_faults
 from tests.prometheus import Prometheus
 from tests.running_up import running_up, wait_until
@@ -28,6 +29,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures
 
 SCALE_UP_WITHIN_MS = 120_000
 PICTURES = "KCGA_PICTURES"
+NUMBER = re.compile(r"\d+\.\d\d")
 VARIABLE = re.compile(r"label_values\((?P<series>\w+), (?P<label>\w+)\)")
 
 
@@ -92,6 +94,9 @@ def decided_alike(folder: Path) -> None:
     planned = plan_now(settings)
     assert (planned.epoch, planned.capacity) == (made.epoch, made.capacity)
     assert planned.number >= made.number
+    for decision in (made, planned):
+        costs = [f"{number:.2f}" for number in (decision.plan.objective, decision.plan.rscore)]
+        assert set(costs) <= set(NUMBER.findall("\n".join(explain(decision))))
 
 
 def every_query_has_data(prometheus: Prometheus, components: list[str], began: float) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
 
+from cli.acls import CLUSTER, Resource, operations_on, rights
 from cli.doctor.finding import Finding
 from cli.errors import KcgaError
 from cli.settings import Settings
@@ -16,7 +17,8 @@ from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from monitor.interest import Interest, Topic, topics_of_interest
 
 REQUEST_TIMEOUT_S = 15.0
-DESCRIBE, READ, WRITE, CREATE = AclOperation.DESCRIBE, AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
+CREATE = "Create"
+"""What is not needed for what exists."""
 
 
 def check_kafka(settings: Settings) -> Iterator[Finding]:
@@ -37,13 +39,10 @@ def check_kafka(settings: Settings) -> Iterator[Finding]:
     of_cluster = _of_cluster(admin)
     yield from _own_topics(settings, partitions, of_cluster)
     names = settings.topics
-    interest = topics_of_interest(
-        settings.monitor.topics,
-        {name: Topic(name, "", {}) for name in partitions},
-        {names.write_speed, names.metadata, names.decisions},
-    )
+    own = {names.write_speed, names.metadata, names.decisions}
+    interest = topics_of_interest(settings.monitor.topics, {name: Topic(name, "", {}) for name in partitions}, own)
     yield from _topics_to_read(interest, partitions)
-    yield from _rights(settings, admin, partitions, sorted(interest.topics), of_cluster)
+    yield from _rights(settings, admin, sorted(interest.topics.keys() | own & partitions.keys()), of_cluster)
 
 
 def _own_topics(
@@ -52,7 +51,7 @@ def _own_topics(
     names, most = settings.topics, settings.controller.highest_consumer
     for name, needed in ((names.write_speed, 1), (names.metadata, most + 1), (names.decisions, 1)):
         existing = partitions.get(name)
-        if existing is None and (of_cluster is None or CREATE in of_cluster):
+        if existing is None and (of_cluster is None or AclOperation.CREATE in of_cluster):
             yield Finding(f"{name} does not exist yet: the first component that runs creates it")
         elif existing is None:
             yield Finding.fault(
@@ -91,43 +90,42 @@ def _of_cluster(admin: AdminClient) -> Collection[AclOperation] | None:
 
 
 def _rights(
-    settings: Settings,
-    admin: AdminClient,
-    partitions: dict[str, int],
-    read: Iterable[str],
-    of_cluster: Collection[AclOperation] | None,
+    settings: Settings, admin: AdminClient, topics: Iterable[str], of_cluster: Collection[AclOperation] | None
 ) -> Iterator[Finding]:
-    names, group = settings.topics, settings.kafka.group
-    wanted = {
-        **dict.fromkeys(read, (READ, DESCRIBE)),
-        names.write_speed: (READ, WRITE),
-        names.metadata: (READ, WRITE),
-        names.decisions: (READ, WRITE),
-    }
-    lacking = []
-    if of_cluster is not None and DESCRIBE not in of_cluster:
-        lacking.append("Describe on the cluster (the monitor's DescribeLogDirs)")
-    existing = [name for name in wanted if name in partitions]
-    answers: dict[str, Future[Any]] = admin.describe_topics(
-        TopicCollection(existing), include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
+    """What this principal may not do of all that the components do; of transactional ids the brokers tell nothing.
+
+    Args:
+        settings: they say what the components do, and to which groups.
+        admin: of the cluster.
+        topics: which exist, of those that the components use.
+        of_cluster: what may be done to the cluster; None where that is not known.
+    """
+    described: dict[str, Future[Any]] = admin.describe_topics(
+        TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
     )
-    for name in existing:
-        lacking += [f"{right} on the topic {name}" for right in _lacking(answers[name], wanted[name])]
-    groups: dict[str, Future[Any]] = admin.describe_consumer_groups(
-        [group, f"{group}.controller"], include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
+    groups = {right.name for right in rights(settings) if right.resource is Resource.GROUP}
+    described_groups: dict[str, Future[Any]] = admin.describe_consumer_groups(
+        sorted(groups), include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
     )
-    for name, answer in groups.items():
-        lacking += [f"{right} on the group {name}" for right in _lacking(answer, (READ,))]
+    lacking = _lacking(of_cluster, operations_on(settings, Resource.CLUSTER, CLUSTER), "the cluster")
+    for resource, answers in ((Resource.TOPIC, described), (Resource.GROUP, described_groups)):
+        for name, answer in answers.items():
+            wanted, where = operations_on(settings, resource, name) - {CREATE}, f"the {resource} {name}"
+            try:
+                lacking += _lacking(answer.result(REQUEST_TIMEOUT_S).authorized_operations, wanted, where)
+            except KafkaException as error:
+                lacking.append(f"Describe on {where} ({error.args[0].str()})")
     for each in lacking:
-        yield Finding.fault(f"not allowed: {each}", "add the ACL, or use another principal in kafka.client")
+        yield Finding.fault(
+            f"not allowed: {each}", "add the ACL (kcga acls prints it), or use another principal in kafka.client"
+        )
     if not lacking:
         yield Finding("the brokers allow what the components do with topics and groups")
 
 
-def _lacking(answer: Future[Any], wanted: Iterable[AclOperation]) -> list[str]:
-    """The rights that are not there; an answer that is refused lacks all of them."""
-    try:
-        operations = answer.result(REQUEST_TIMEOUT_S).authorized_operations
-    except KafkaException as error:
-        return [f"Describe ({error.args[0].str()})"]
-    return [right.name.title() for right in wanted if operations is not None and right not in operations]
+def _lacking(allowed: Collection[AclOperation] | None, wanted: Iterable[str], where: str) -> list[str]:
+    """The operations that are not allowed; none where that is not known."""
+    if allowed is None:
+        return []
+    names = {operation.name.replace("_", "").lower() for operation in allowed}
+    return [f"{operation} on {where}" for operation in sorted(wanted) if operation.lower() not in names]

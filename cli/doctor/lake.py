@@ -73,8 +73,14 @@ def _remove(session: SparkSession, table: str) -> str | None:
     """
     database = f"kcga_doctor_{uuid.uuid4().hex}"
     try:
-        session.sql(f"CREATE DATABASE {database} LOCATION :table", {"table": table})
+        session.sql(f"CREATE DATABASE {database} LOCATION {_literal(table)}")
         session.sql(f"DROP DATABASE {database}")
     except Exception as error:  # as above
         return brief(error)
     return None
+
+
+def _literal(text: str) -> str:
+    """As SQL takes it; a parameter is refused at such a place."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -8,13 +8,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
+from cli.background import Background
 from cli.errors import KcgaError
 from cli.watch.readers import MostReaders, ReadLog, most_readers
 from consumer import log_offsets
@@ -32,7 +32,7 @@ _LOOK_FOR_TOPICS_EVERY_S = 0.5
 log = structlog.get_logger(__name__)
 
 
-class Observer:
+class Observer(Background):
     """Watches a group from entering the context to leaving it.
 
     Args:
@@ -52,6 +52,7 @@ class Observer:
         since: float | None = None,
         silent_after_s: float = 15.0,
     ) -> None:
+        super().__init__("watch")
         self._names = names or TopicNames()
         common: dict[str, Any] = {
             "client.id": "kcga-watch",
@@ -85,19 +86,6 @@ class Observer:
         """The topics that do not exist yet."""
         self._failure: Exception | None = None
         self._complaint: str | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._consumer.close()
 
     def snapshot(self) -> GroupView:
         """What is known now.
@@ -161,7 +149,7 @@ class Observer:
         if self._failure is not None:
             raise KcgaError(f"the group can no longer be watched: {self._failure}") from self._failure
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         try:
             self._receive_messages()
         except Exception as error:
@@ -169,6 +157,8 @@ class Observer:
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()
+        finally:
+            self._consumer.close()
 
     def _receive_messages(self) -> None:
         looked_at = float("-inf")

@@ -20,6 +20,8 @@ GroupMessage = WriteSpeedReport | ConsumerReport | ControllerClaim | ControlRequ
 
 SAMPLES = 3600
 """How many samples of a figure are kept: an hour of one that changes every second."""
+COUNTED_EVERY_S = 1.0
+"""The consumers are counted so often, besides when one comes, goes or changes its state."""
 PROCESSES = 4
 """So many of a consumer's processes are remembered, the newest."""
 CYCLES = 1_000
@@ -70,6 +72,7 @@ class GroupFold:
         self._bytes = 0
         self._records = 0
         self._invalid = 0
+        self._counted_at = -math.inf
         self._consumers_over_time: deque[Sample] = deque(maxlen=SAMPLES)
         self._speed_over_time: deque[Sample] = deque(maxlen=SAMPLES)
         self._lag_over_time: deque[Sample] = deque(maxlen=SAMPLES)
@@ -81,19 +84,23 @@ class GroupFold:
             return False
         self._began = min(self._began, at)
         self._now = max(self._now, at)
+        changed = False
         match message:
             case WriteSpeedReport():
                 self._measured(message)
             case ConsumerReport():
-                self._reported(message)
+                changed = self._reported(message)
             case ControllerClaim():
                 self._led_by(message.epoch)
             case Decision():
                 self._led_by(message.epoch)
                 self._decisions.add(message)
+                changed = True
             case ControlRequest():
                 pass  # what comes of it is in the decisions
-        self._count_consumers()
+        # Of a thousand consumers, each report would have all of them counted: only silence comes without a change.
+        if changed or self._now >= self._counted_at + COUNTED_EVERY_S:
+            self._count_consumers()
         return True
 
     def pass_time(self, until: float) -> None:
@@ -119,19 +126,24 @@ class GroupFold:
     def _led_by(self, epoch: int) -> None:
         self._epoch = epoch if self._epoch is None else max(epoch, self._epoch)
 
-    def _reported(self, report: ConsumerReport) -> None:
+    def _reported(self, report: ConsumerReport) -> bool:
+        """Whether it may change how many consumers there are."""
         processes = self._processes.setdefault(report.consumer, {})
+        changed = report.incarnation not in processes
         process = processes.setdefault(report.incarnation, _Process(report, report.sent_at))
         process.began = min(process.began, report.sent_at)
         if report.sequence > process.newest.sequence:
+            changed |= report.state is not process.newest.state or self._is_silent(process.newest)
             process.newest = report
         if len(processes) > PROCESSES:
             del processes[min(processes, key=lambda incarnation: (processes[incarnation].began, incarnation))]
         if report.cycle is not None and process.is_new(report.sequence):
             self._bytes += report.cycle.bytes
             self._records += report.cycle.records
+        return changed
 
     def _count_consumers(self) -> None:
+        self._counted_at = self._now
         if not self._consumers_over_time:
             self._consumers_over_time.append(Sample(self._began, 0))
         alive = sum(not self._is_silent(report) for report in self._present())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.acls import Component, Resource, Right, commands, json_lines, rights
+from cli.acls import Component, Resource, Right, commands, json_lines, operations_on, rights
 from cli.settings import Settings, load
 
 SETTINGS = """\
@@ -107,3 +107,11 @@ def test_json_has_one_object_for_each_right(tmp_path: Path) -> None:
         "User:my-operator",
     }
     assert all(line["operations"] for line in lines)
+
+
+def test_what_is_done_to_a_topic_is_what_any_component_does_to_it(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, '["^.*"]')
+    assert operations_on(settings, Resource.TOPIC, "orders") == {"Read", "Describe", "DescribeConfigs"}
+    assert operations_on(settings, Resource.TOPIC, settings.topics.decisions) == {"Create", "Describe", "Read", "Write"}
+    assert operations_on(settings, Resource.GROUP, "billing") == {"Describe", "Read"}
+    assert operations_on(settings, Resource.GROUP, "another") == frozenset()

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from kafka import KafkaProducer
 
 from cli.embedded.broker import Broker
 from consumer.batch import Record
@@ -63,6 +64,31 @@ def test_a_partition_is_read_from_where_it_is_placed(
     assert [record.offset for record in records] == list(range(3, 10))
     assert {record.partition for record in records} == {partitions[0]}
     assert all(record.timestamp_ms for record in records)
+
+
+class Latin1(str):
+    """A header's key that is sent as other clients may send it; this one takes text alone, and makes UTF-8 of it."""
+
+    __slots__ = ()
+
+    def encode(self, *_: object) -> bytes:
+        return super().encode("latin-1")
+
+
+def test_a_record_whose_header_has_a_key_that_is_no_text_is_read_without_its_headers(
+    broker: Broker, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
+) -> None:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+    for headers in ([("plain", b"1")], [("plain", b"1"), (Latin1("caf\u00e9"), b"2")], [("plain", b"3")]):
+        producer.send(partitions[0].topic, b"value", partition=partitions[0].partition, headers=headers).get(PATIENCE_S)
+    producer.close()
+    fetcher = open_fetcher()
+    read(fetcher, partitions[0])
+    before, spoilt, after = fetch(fetcher, 3)
+    assert (before.headers, before.amiss) == ((("plain", b"1"),), None)
+    assert (spoilt.value, spoilt.headers) == (b"value", ())
+    assert spoilt.amiss == "its headers are left out: a key is no UTF-8: b'caf\\xe9'"
+    assert after.headers == (("plain", b"3"),)
 
 
 def test_a_partition_that_was_stopped_has_to_be_placed_anew(

@@ -87,6 +87,15 @@ def test_a_schema_adds_columns_and_what_does_not_follow_it_is_kept_with_its_erro
     assert "error STRING, `amount` DOUBLE" in creation("/lake/orders", columns)
 
 
+def test_what_of_a_record_could_not_be_read_is_said_with_what_else_is_amiss() -> None:
+    partition = TopicPartition("data", 0)
+    records = [Record(partition, number, at, None, b"x", (), "no headers") for number, at in enumerate((1, -2))]
+    assert rows(records, date(2026, 1, 31))["error"].to_pylist() == [
+        "no headers",
+        "its timestamp is none: -2 ms; no headers",
+    ]
+
+
 def test_a_timestamp_that_is_none_is_said_and_does_not_keep_the_record_out() -> None:
     partition = TopicPartition("data", 0)
     moments = (LATEST_MS, LATEST_MS + 1, 2**63 - 1, -2)

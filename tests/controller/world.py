@@ -103,9 +103,9 @@ class World:
         decided = tuple(d for d in self.decisions if d.decided_at > self.now - self.settings.migration_window_s)
         self.handle(Started(self.now, frozenset(self.consumers), begun, decided))
 
-    def handle(self, event: Event) -> None:
+    def handle(self, *events: Event) -> None:
         if self.listens:
-            for command in self.controller.handle(event):
+            for command in self.controller.handle(*events):
                 self.perform(command)
 
     def perform(self, command: Command) -> None:
@@ -218,17 +218,18 @@ class World:
         if not self.listens:
             return
         unheard, self.unheard = self.unheard, []
+        events: list[Event] = []
         for message in unheard:
             match message:
                 case ConsumerReport():
-                    self.handle(ConsumerReported(self.now, message))
+                    events.append(ConsumerReported(self.now, message))
                 case ControllerClaim(epoch=self.epoch, sequence=sequence):
-                    self.handle(ClaimHeard(self.now, sequence))
+                    events.append(ClaimHeard(self.now, sequence))
                 case _:
                     pass
         if monitor:
-            self.handle(SpeedsMeasured(self.now, self.write_speeds()))
-        self.handle(Ticked(self.now))
+            events.append(SpeedsMeasured(self.now, self.write_speeds()))
+        self.handle(*events, Ticked(self.now))
 
     def write_speeds(self) -> WriteSpeeds:
         """What the monitor tells: of partitions whose lag is not told (`lags_unknown`), none, else `lags` or no lag."""
