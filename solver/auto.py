@@ -18,8 +18,10 @@ from solver.starts import start
 _PART_TOLERANCE = 3e-4
 """Parts are not proven any further: what is left there is less than what dividing the problem costs."""
 _PART_NODES = 12
-_SMALL_PART, _LARGE_PART = 250, 1000
+_SMALL_PART, _LARGE_PART = 500, 1000
 """Partitions: small parts have a plan early, large ones lose less by the division, and come second."""
+_LARGE_PART_S = 1.0
+"""Seconds for a large part, at least: with less, nothing comes of it."""
 _FIRST_PASS = 0.7
 """Of the time that is left."""
 _PASSES = 100
@@ -85,7 +87,7 @@ def _prove(instance: Instance, listing: Listing, record: Record, deadline: Deadl
     if any(bin_.capacity > 1 for bin_ in instance.bins):
         return  # no room is wider than an empty consumer in the coarse relaxation
     consumers = _consumers(instance, record)
-    for units in (100, 200, 400, 800) if listing.partial else (100, 400, 800):
+    for units in (100, 200, 400) if listing.partial else (100, 400):
         if deadline.passed or record.is_proven:
             return
         record.raise_bound(coarse_bound(instance, listing, units, consumers, deadline).bound)
@@ -105,7 +107,8 @@ def improve_by_parts(problem: Problem, record: Record, deadline: Deadline) -> No
         best = record.best
         if deadline.passed or best is None or record.is_proven:
             return
-        record.offer(later_pass(problem, best.assignment, _LARGE_PART, _solve_part, deadline, turn), arc_flow.NAME)
+        plan = later_pass(problem, best.assignment, _LARGE_PART, _solve_part, deadline, turn, _LARGE_PART_S)
+        record.offer(plan, arc_flow.NAME)
 
 
 def improve_by_neighbourhoods(problem: Problem, record: Record, deadline: Deadline) -> None:
@@ -115,7 +118,7 @@ def improve_by_neighbourhoods(problem: Problem, record: Record, deadline: Deadli
         if deadline.passed or best is None or record.is_proven:
             return
         if turn % 2 == 0:
-            plan = later_pass(problem, best.assignment, _LARGE_PART, _solve_part, deadline, turn)
+            plan = later_pass(problem, best.assignment, _LARGE_PART, _solve_part, deadline, turn, _LARGE_PART_S)
             record.offer(plan, arc_flow.NAME)
         else:
             few = max(1, _FEW_CONSUMERS * len(problem.speeds) // best.figures.consumers)

@@ -120,21 +120,18 @@ class LinearProgram:
             reduced_costs=_dense(solution.dual_solution.reduced_costs, self.columns),
         )
 
-    def solve_integers(self, deadline: Deadline, tolerance: float, below: float) -> tuple[Point | None, bool]:
+    def solve_integers(self, deadline: Deadline, tolerance: float) -> tuple[Point | None, bool]:
         """The best solution that is found in time in which the columns so marked are integers (SCIP).
 
         Args:
             deadline: when to stop.
             tolerance: what it may be above the optimum, as a share of it.
-            below: a solution is of use only if its objective is below this.
 
         Returns:
             The solution, if there is one, and whether it is known that there is none better.
         """
         parameters = _limits(deadline)
         parameters.relative_gap_tolerance = tolerance
-        if below < np.inf:
-            parameters.cutoff_limit = below
         result = mathopt_core.solve(
             self._model(),
             parameters_pb2.SOLVER_TYPE_GSCIP,
@@ -146,9 +143,9 @@ class LinearProgram:
             None,
             None,
         )
-        reason, limit = result.termination.reason, result.termination.limit
+        reason = result.termination.reason
         if reason not in _FOUND or not result.solutions:
-            return None, reason == result_pb2.TERMINATION_REASON_INFEASIBLE or limit == result_pb2.LIMIT_CUTOFF
+            return None, reason == result_pb2.TERMINATION_REASON_INFEASIBLE
         found = result.solutions[0].primal_solution
         values = _dense(found.variable_values, self.columns)
         point = Point(found.objective_value, values, np.empty(0), np.empty(0))

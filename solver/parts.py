@@ -48,9 +48,19 @@ def first_pass(problem: Problem, size: int, improve: Improve, deadline: Deadline
 
 
 def later_pass(
-    problem: Problem, plan: Assignment, size: int, improve: Improve, deadline: Deadline, turn: int
+    problem: Problem,
+    plan: Assignment,
+    size: int,
+    improve: Improve,
+    deadline: Deadline,
+    turn: int,
+    least_s: float = 0.0,
 ) -> Assignment:
-    """`plan`, with each part of about `size` partitions replaced by a better one where one is found."""
+    """`plan`, with parts of about `size` partitions replaced by better ones where they are found.
+
+    Each part has its share of the time, but no less than `least_s` seconds: if there is not enough for all, the first
+    ones are improved.
+    """
     held = plan.by_consumer
     consumers = sorted(held)
     random.Random(problem.seed * 1_000_003 + turn).shuffle(consumers)
@@ -64,7 +74,7 @@ def later_pass(
         partitions = [p for consumer in part for p in held[consumer]]
         sub = _part(problem, partitions, set(part), fresh)
         before = Assignment({p: plan[p] for p in partitions})
-        found = improve(sub, before, deadline.within(deadline.remaining / (len(parts) - index)))
+        found = improve(sub, before, deadline.within(max(least_s, deadline.remaining / (len(parts) - index))))
         if evaluate(sub, found).objective < evaluate(sub, before).objective - 1e-9:
             result.update(found)
             fresh = max(fresh, 1 + max(found.values(), default=0))
