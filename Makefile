@@ -29,7 +29,7 @@ image:  ## The container image, kcga:local (needs docker or podman)
 
 bench: $(READY)  ## The figures in docs/benchmarks, anew: an hour and a half on a quiet machine
 	@mkdir -p $(BENCHMARKS)
-	@$(BIN)/python -m bench.paper --iterations 100
+	@$(BIN)/python -m bench.paper --iterations 150
 	@$(BIN)/python -m bench.heuristics > $(BENCHMARKS)/heuristics.md
 	@$(BIN)/python -m bench.engines
 	@$(BIN)/python -m bench.scaling

@@ -387,6 +387,8 @@ def main() -> None:
             load = options.consumers * settings.packing * FILL
             for number, speeds in enumerate(changing(options.partitions, load, options.changes, options.seed)):
                 what = f"change {number}" if number else "from nothing"
+                if number:
+                    time.sleep(settings.least_interval_s)  # which it keeps between two decisions
                 passages.append(passage(what, crowd, watch, speeds, options.within))
                 print(passages[-1], file=sys.stderr)
             rest = at_rest(crowd, watch)
@@ -405,7 +407,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--partitions", type=int, default=10_000, help="(%(default)s)")
     parser.add_argument("--consumers", type=int, default=1_000, help="about as many as the load needs (%(default)s)")
     parser.add_argument("--changes", type=int, default=3, help="of the speeds (%(default)s)")
-    parser.add_argument("--limit", type=float, default=15.0, help="seconds a call of the solver (%(default)g)")
+    parser.add_argument("--limit", type=float, default=12.0, help="seconds a call of the solver (%(default)g)")
     parser.add_argument("--within", type=float, default=180.0, help="seconds for each change (%(default)g)")
     parser.add_argument("--seed", type=int, default=1, help="of the speeds (%(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
+from operator import methodcaller
 from typing import Any
 
 import structlog
@@ -30,6 +31,10 @@ TELLING_BYTES = 1_000_000
 
 LONGEST_KEY = 100
 """So many bytes of a header's key are shown where it cannot be read."""
+
+_HEADERS_OF = methodcaller("headers")
+"""The client gives an answer and an error at once. Python's own call notices that at first, and no longer once it has
+been made often: the error then shows up somewhere else. A call by way of this always notices."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -251,7 +256,9 @@ def _headers(message: Message) -> tuple[Headers, str | None]:
     It must not be asked again: it then gives tuples with nothing in a place, and to look there ends the process.
     """
     try:
-        headers: Any = message.headers()
-    except UnicodeDecodeError as error:
-        return (), f"its headers are left out: a key is no UTF-8: {error.object[:LONGEST_KEY]!r}"
+        headers: Any = _HEADERS_OF(message)
+    except SystemError as error:
+        if not isinstance(error.__cause__, UnicodeDecodeError):
+            raise
+        return (), f"its headers are left out: a key is no UTF-8: {error.__cause__.object[:LONGEST_KEY]!r}"
     return tuple(headers or ()), None

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -21,6 +22,9 @@ from cli.embedded.jars import DELTA, KAFKA, obtain
 from cli.embedded.java import Java, find_java
 from cli.embedded.spark import SparkConnectServer
 from tests.broker_cluster import BrokerCluster
+
+hypothesis.settings.register_profile("patient", deadline=None)  # on a busy machine any example may take a second
+hypothesis.settings.load_profile("patient")
 
 _REAL_SERVICES = frozenset({"broker", "broker_cluster", "kubernetes_program", "spark_server"})
 

@@ -211,7 +211,8 @@ class GroupFold:
 
     def _longest_lag_s(self) -> float | None:
         lags = self._speeds.lags.values() if self._speeds else ()
-        return max((lag.seconds for lag in lags if lag.seconds is not None), default=None)
+        # Of what is not written to any more it is not known, and others that are read to their end do not speak for it.
+        return max((lag.seconds for lag in lags if lag.records and lag.seconds is not None), default=None)
 
     def _transits(
         self,

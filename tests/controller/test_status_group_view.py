@@ -122,6 +122,8 @@ def test_the_lag_in_seconds_is_the_longest_of_any_partition_that_is_known() -> N
 
     assert view_of(speeds(3.0, 12.0, None)).lag_s == 12.0
     assert view_of(speeds(None)).lag_s is None
+    behind = {partition("orders-0"): Lag(0, 0.0, 0.0), partition("orders-1"): Lag(9, 90.0, None)}
+    assert view_of(WriteSpeedReport.of(WriteSpeeds(BEGAN, dict.fromkeys(behind, 0.0), lags=behind))).lag_s is None
     assert view_of().lag_s is None
 
 
