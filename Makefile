@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCHMARKS := docs/benchmarks
 
-.PHONY: up test check docs pictures format control-plane image bench fire lock clean
+.PHONY: up test test-pods check docs pictures format control-plane image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -24,8 +24,13 @@ check: $(READY)  ## Style, types, and which package may import which
 control-plane: $(READY)  ## The Kubernetes of the tests, ahead of them: minutes, once (needs Go)
 	@nice -n 10 $(BIN)/python -m tests.kubernetes.control_plane
 
-image:  ## The container image, kcga:local (needs docker or podman)
-	@$$(command -v docker || command -v podman) build --tag kcga:local .
+test-pods: $(READY)  ## A group in pods of the image kcga:local: real kubelet, containerd, runc (needs root, and make image)
+	@nice -n 10 $(BIN)/python -m tests.kubernetes.real_node
+	@unshare --net --mount --pid --fork --kill-child --mount-proc -- \
+		sh -c '$(BIN)/python -m pytest -s tests/kubernetes/pods.py $(ARGS); exit $$?'
+
+image:  ## The container image, kcga:local (needs docker or podman; ARGS="--build-arg BASE=..." as they take them)
+	@if docker info >/dev/null 2>&1; then docker build --tag kcga:local $(ARGS) .; else podman build --tag kcga:local $(ARGS) .; fi
 
 bench: $(READY)  ## The figures in docs/benchmarks, anew: an hour and a half on a quiet machine
 	@mkdir -p $(BENCHMARKS)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from kubernetes import client
 
-from tests.kubernetes.control_plane import ControlPlane, build, find_go
+from tests.kubernetes.control_plane import MODULE, ControlPlane
+from tests.kubernetes.go_program import build, find_go
 from tests.kubernetes.nodes import a_node
 from tests.kubernetes.process_kubelet import ProcessKubelet
 
@@ -29,7 +30,7 @@ def kubernetes_program() -> Path:
     if go is None:
         without("there is no Go to build its control plane with; install Go 1.21 or newer")
     assert go is not None
-    return build(go)
+    return build(go, MODULE)
 
 
 @pytest.fixture(scope="session")

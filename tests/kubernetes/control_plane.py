@@ -1,22 +1,17 @@
 """A real Kubernetes without nodes: etcd, API server, controller manager, scheduler and kubectl, all one program.
 
-The program is built from the Go module in `controlplane/` and kept in kcga's cache folder by the hash of that module.
-`python -m tests.kubernetes.control_plane` builds it ahead of the tests.
+The program is built from the Go module in `controlplane/`; `python -m tests.kubernetes.control_plane` builds it ahead
+of the tests.
 """
 
 import contextlib
-import fcntl
-import hashlib
 import json
 import os
-import re
 import secrets
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -25,15 +20,13 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from cli.embedded.child import Child
-from cli.embedded.jars import cache_folder
 from cli.embedded.ports import LOOPBACK, free_port, listens
-from cli.errors import KcgaError
 from controller.kubernetes.api import Unanswered
+from tests.kubernetes.go_program import build, find_go
 
 MODULE = Path(__file__).with_name("controlplane")
 READY_WITHIN_S = 120.0
 
-_BUILD_WITHIN_S = 45 * 60
 _CONTROLLERS = (
     "deployment-controller",
     "disruption-controller",
@@ -47,100 +40,27 @@ _CONTROLLERS = (
 )
 
 
-def find_go() -> Path | None:
-    """The Go command; None where there is none."""
-    found = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
-    return Path(found) if found else None
-
-
-def program() -> Path:
-    """Where the program is, once it is built."""
-    digest = hashlib.sha256()
-    for file in ("go.mod", "go.sum", "main.go"):
-        digest.update((MODULE / file).read_bytes())
-    return cache_folder().absolute() / "control-plane" / digest.hexdigest()[:16] / "controlplane"
-
-
-def build(go: Path) -> Path:
-    """The program, built if it is not there. Takes minutes; several processes may ask for it at once.
-
-    Raises:
-        KcgaError: it cannot be built; with what Go said.
-    """
-    built = program()
-    built.parent.mkdir(parents=True, exist_ok=True)
-    with (built.parent / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not built.exists():
-            _compile(_new_enough(go), built)
-    return built
-
-
-def _new_enough(go: Path) -> Path:
-    """Go as the module asks for it. From 1.21 on it fetches that by itself; an older one is asked to, as for a module.
-
-    Raises:
-        KcgaError: it is not to be had.
-    """
-    said = _output([go, "version"])
-    release = re.search(r"go1\.(\d+)", said)
-    if release is None or int(release[1]) >= 21:
-        return go
-    toolchain = re.search(r"^toolchain (\S+)$", (MODULE / "go.mod").read_text(), re.MULTILINE)
-    assert toolchain is not None
-    system, architecture = said.split()[-1].split("/")
-    wanted = f"golang.org/toolchain@v0.0.1-{toolchain[1]}.{system}-{architecture}"
-    # Its checksum is checked as that of any module. Modules are read-only, and nothing in them can be run.
-    folder = Path(json.loads(_output([go, "mod", "download", "-json", "-modcacherw", wanted]))["Dir"])
-    for command in (*folder.glob("bin/*"), *folder.glob("pkg/tool/*/*")):
-        command.chmod(0o755)
-    return folder / "bin" / "go"
-
-
-def _output(command: Sequence[str | Path]) -> str:
-    done = subprocess.run(command, cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise KcgaError(f"{' '.join(map(str, command))} failed: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
-
-
-def _compile(go: Path, built: Path) -> None:
-    found = re.search(r"k8s\.io/kubernetes v((\d+)\.(\d+)\.\S+)", (MODULE / "go.mod").read_text())
-    assert found is not None
-    version, major, minor = found.groups()
-    stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
-    linked = " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in stamps.items())
-    arriving = built.with_suffix(".new")
-    command: list[str | Path] = [go, "build", "-trimpath", f"-ldflags=-s -w {linked}", "-o", arriving, "."]
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "auto"}
-    log = built.parent / "build.log"
-    log.unlink(missing_ok=True)
-    with Child("the build of the control plane", command, log, folder=MODULE, environment=environment) as child:
-        if child.wait(_BUILD_WITHIN_S) != 0:
-            raise child.error("the control plane could not be built")
-    arriving.replace(built)
-
-
 class ControlPlane:
     """The control plane, from entering the context to leaving it.
 
     Args:
         folder: takes all its files.
-        program: what `build` made.
+        program: what `build` made of `MODULE`.
+        address: where the API server listens; a free port of this machine alone if not given.
     """
 
-    def __init__(self, folder: Path, program: Path) -> None:
+    def __init__(self, folder: Path, program: Path, address: tuple[str, int] | None = None) -> None:
         self._folder = folder
         self._program = program
         self._admin_token = secrets.token_hex(16)
-        self._port = free_port()
+        self._host, self._port = address or (LOOPBACK, free_port())
         self._etcd_port = free_port()
         self._stack = contextlib.ExitStack()
         self._api_server: Child | None = None
 
     @property
     def host(self) -> str:
-        return LOOPBACK
+        return self._host
 
     @property
     def port(self) -> int:
@@ -175,10 +95,14 @@ class ControlPlane:
         Raises:
             AssertionError: it failed; with what it said.
         """
-        command = [str(self._program), "kubectl", f"--kubeconfig={self.kubeconfig}", *map(str, arguments)]
+        command = self.kubectl_command(*arguments)
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def kubectl_command(self, *arguments: str | Path) -> list[str]:
+        """How kubectl is called."""
+        return [str(self._program), "kubectl", f"--kubeconfig={self.kubeconfig}", *map(str, arguments)]
 
     @contextlib.contextmanager
     def hanging(self) -> Iterator[None]:
@@ -228,7 +152,7 @@ class ControlPlane:
         self._api_server.wait_ready(self._answers, READY_WITHIN_S)
 
     def _answers(self) -> bool:
-        if not (self.ca_file.exists() and listens(self._port)):
+        if not self.ca_file.exists():
             return False
         with self.client() as api, contextlib.suppress(ApiException, *Unanswered):
             client.CoreV1Api(api).read_namespace("default", _request_timeout=5)
@@ -250,8 +174,8 @@ class ControlPlane:
     def _api_server_flags(self) -> list[str]:
         return [
             f"--etcd-servers=http://{LOOPBACK}:{self._etcd_port}",
-            f"--bind-address={LOOPBACK}",
-            f"--advertise-address={LOOPBACK}",
+            f"--bind-address={self._host}",
+            f"--advertise-address={self._host}",
             f"--secure-port={self._port}",
             "--cert-dir=certificates",
             "--authorization-mode=RBAC",
@@ -261,6 +185,8 @@ class ControlPlane:
             "--service-account-signing-key-file=key.pem",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--endpoint-reconciler-type=none",
+            # Names of nodes are known to nobody here.
+            "--kubelet-preferred-address-types=InternalIP",
         ]
 
     def _controller_manager_flags(self) -> list[str]:
@@ -294,4 +220,4 @@ if __name__ == "__main__":
     if go is None:
         raise SystemExit("there is no Go: install it, or put it on the PATH")
     began = time.monotonic()
-    print(f"{build(go)}, {time.monotonic() - began:.0f} s")  # noqa: T201
+    print(f"{build(go, MODULE)}, {time.monotonic() - began:.0f} s")  # noqa: T201

@@ -1,107 +1,143 @@
-"""How long it takes from a plan to consumers, and from the death of a controller to the next one.
+"""How long Kubernetes lets a group wait: from a plan to its consumers, and from the death of a controller to the next.
 
-`python -m tests.kubernetes.measure` prints it: on the real control plane, with processes that do nothing as pods, on an
-otherwise quiet machine.
+`python -m tests.kubernetes.measure > docs/benchmarks/deployments.md` makes the page: on the real control plane, with
+processes as pods, on an otherwise quiet machine. What containers take, `make test-pods` prints.
 """
 
+import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from confluent_kafka.admin import AdminClient, NewTopic
 from kubernetes import client
 
+from bench.figures import markdown_table, run_facts
+from cli.embedded.broker import Broker
+from cli.embedded.jars import DELTA, KAFKA, obtain
+from cli.embedded.java import find_java
+from cli.embedded.spark import SparkConnectServer
 from controller.kubernetes.deployment import parse_template
-from controller.kubernetes.election import Election
 from controller.kubernetes.fleet import KubernetesFleet
 from controller.kubernetes.settings import KubernetesSettings
-from tests.kubernetes.control_plane import ControlPlane, build, find_go
+from tests.kubernetes.control_plane import MODULE, ControlPlane
+from tests.kubernetes.go_program import build, find_go
+from tests.kubernetes.group import HIGH, LOW, PARTITIONS, GroupOnKubernetes, Readiness, a_group
 from tests.kubernetes.nodes import a_node
 
 CONSUMERS = 20
+REPETITIONS = 5
+TAKEOVERS = 3
+TOPIC = "measured"
 TEMPLATE = """
 apiVersion: apps/v1
 kind: Deployment
 spec: {template: {spec: {terminationGracePeriodSeconds: 30, containers: [{name: consumer, image: sleeps}]}}}
 """
 
+Figures = dict[str, list[float]]
+"""In seconds, by what they are of."""
 
-def measure(control_plane: ControlPlane) -> None:
-    api = control_plane.client()
-    apps = client.AppsV1Api(api)
+
+def measure_fleet(control_plane: ControlPlane) -> Figures:
+    """The controller's Deployments by themselves: their pods are processes that do nothing."""
     template = parse_template(TEMPLATE)
     fleet = KubernetesFleet(
-        api, namespace="default", group="lake", template=lambda: template, owner=None, may_act=lambda: True
+        control_plane.client(),
+        namespace="default",
+        group="lake",
+        template=lambda: template,
+        owner=None,
+        may_act=lambda: True,
     )
+    apps = client.AppsV1Api(control_plane.client())
+
+    def shown(is_counted: Callable[[client.V1Deployment], object]) -> int:
+        fleet.consumers()
+        return sum(1 for each in apps.list_namespaced_deployment("default").items if is_counted(each))
+
+    applied, ready, gone = list[float](), list[float](), list[float]()
     numbers = range(1, CONSUMERS + 1)
-
-    def made() -> int:
-        fleet.consumers()
-        return len(fleet._deployments.objects())
-
-    def ready() -> int:
-        fleet.consumers()
-        return sum((each.status.ready_replicas or 0) for each in fleet._deployments.objects().values())
-
-    began = time.monotonic()
-    for consumer in numbers:
-        fleet.create(consumer)
-    tell(f"{CONSUMERS} consumers applied", began, lambda: made() == CONSUMERS)
-    tell(f"{CONSUMERS} consumers ready", began, lambda: ready() == CONSUMERS)
-    began = time.monotonic()
-    for consumer in numbers:
-        fleet.delete(consumer)
-    tell(f"{CONSUMERS} consumers and their pods gone", began, lambda: not fleet.consumers())
-    began = time.monotonic()
-    fleet.create(1)
-    tell("one consumer ready", began, lambda: ready() == 1)
-    fleet.delete(1)
-    tell("and gone", time.monotonic(), lambda: not fleet.consumers())
+    for _ in range(REPETITIONS):
+        began = time.monotonic()
+        for consumer in numbers:
+            fleet.create(consumer)
+        applied.append(seconds_until(lambda: shown(lambda _: True) == CONSUMERS, began))
+        ready.append(seconds_until(lambda: shown(lambda each: each.status.ready_replicas) == CONSUMERS, began))
+        began = time.monotonic()
+        for consumer in numbers:
+            fleet.delete(consumer)
+        gone.append(seconds_until(lambda: not fleet.consumers(), began))
     fleet.close()
-    assert not apps.list_namespaced_deployment("default").items
+    return {
+        f"{CONSUMERS} consumers: from the plan until all Deployments are applied": applied,
+        f"{CONSUMERS} consumers: from the plan until all pods are ready (processes that do nothing)": ready,
+        f"{CONSUMERS} consumers: from their end by plan until all pods are gone": gone,
+    }
 
 
-def measure_election(control_plane: ControlPlane) -> None:
-    lease_s = KubernetesSettings().lease_s
-    stop = threading.Event()
-    first, second = (
-        Election(
-            control_plane.client(),
-            namespace="default",
-            name="kcga-controller",
-            identity=identity,
-            lease_s=lease_s,
-            on_lost=lambda: None,
-        )
-        for identity in "ab"
-    )
-    first.win(stop)
-    standby = threading.Thread(target=second.win, args=(stop,))
-    standby.start()
-    time.sleep(lease_s)
-    first._end.set()  # it gives no sign any more
-    tell(f"a standby holds the lease (lease_s = {lease_s})", time.monotonic(), lambda: second.may_act)
-    standby.join()
-    second.give_back()
+def measure_group(group: GroupOnKubernetes) -> Figures:
+    """A whole group: kcga's own processes, with a broker and Spark."""
+    with group.load(LOW), Readiness(group.core) as first:
+        group.wait_until(lambda: group.all_are_read_by(1, 1))
+    takeovers = []
+    with group.load(HIGH):
+        with Readiness(group.core) as more:
+            group.wait_until(lambda: group.all_are_read_by(2, 4))
+        for _ in range(TAKEOVERS):
+            group.wait_until(lambda: group.has_a_standby)
+            takeovers.append(group.kill_controller())
+    return {
+        "a consumer: from its pod until it is ready, with Kafka and Spark": [
+            *first.seconds("consumer"),
+            *more.seconds("consumer"),
+        ],
+        "a standby: from the death of the controller until it leads": takeovers,
+    }
 
 
-def tell(what: str, began: float, condition: Callable[[], bool]) -> None:
+def seconds_until(condition: Callable[[], bool], began: float) -> float:
     while not condition():
         time.sleep(0.01)
-    print(f"{what:50} {time.monotonic() - began:6.2f} s")  # noqa: T201
+    return time.monotonic() - began
+
+
+def page(figures: Figures) -> str:
+    rows = [
+        (what, len(values), f"{min(values):.2f}", f"{statistics.median(values):.2f}", f"{max(values):.2f}")
+        for what, values in figures.items()
+    ]
+    facts = run_facts("tests.kubernetes.measure", [("Lease", f"`lease_s = {KubernetesSettings().lease_s}`")])
+    return f"""\
+# How long Kubernetes lets a group wait
+
+On a real control plane, with pods that are processes of the same machine. It is wanted that {CONSUMERS} Deployments
+are applied within 1 s, and that a standby takes over within 15 s. What containers take, `make test-pods` prints.
+
+{facts}
+
+{markdown_table(("what, in seconds", "times", "least", "median", "most"), rows)}"""
 
 
 def main() -> None:
     go = find_go()
     assert go is not None, "there is no Go"
+    java = find_java()
     with (
-        tempfile.TemporaryDirectory() as folder,
-        ControlPlane(Path(folder, "control-plane"), build(go)) as control_plane,
-        a_node(control_plane, Path(folder, "pods")),
+        tempfile.TemporaryDirectory() as made,
+        ControlPlane(Path(made, "control-plane"), build(go, MODULE)) as control_plane,
+        a_node(control_plane, Path(made, "pods")) as node,
+        Broker(Path(made, "broker"), jars=obtain(KAFKA), java=java) as broker,
+        SparkConnectServer(Path(made, "spark"), jars=obtain(DELTA), java=java) as spark,
     ):
-        measure(control_plane)
-        measure_election(control_plane)
+        figures = measure_fleet(control_plane)
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(timeout=30)
+        consumer = {"spark_remote": spark.remote, "lake_root": str(Path(made, "lake"))}
+        with a_group(control_plane, node, broker, TOPIC, consumer, Path(made)) as group:
+            figures |= measure_group(group)
+    print(page(figures))  # noqa: T201
 
 
 if __name__ == "__main__":

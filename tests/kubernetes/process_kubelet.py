@@ -11,6 +11,7 @@ import base64
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -90,15 +91,18 @@ class ProcessKubelet:
         self._mirror = Mirror("pods of the node", "V1Pod", self._list)
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
 
-    def process_of(self, pod: str) -> Child:
-        """The process of a pod that runs."""
-        with self._guard:
-            return next(each.process for each in self._pods.values() if each.name == pod and each.process is not None)
-
     def processes(self) -> dict[str, int]:
         """The process ids of all containers that run, by pod."""
         with self._guard:
             return {pod.name: pod.process.pid for pod in self._pods.values() if pod.process and pod.process.running}
+
+    def running(self) -> list[str]:
+        """The pods of which a process runs."""
+        return list(self.processes())
+
+    def kill(self, pod: str) -> None:
+        """Kills the pod's process, as a crash does."""
+        os.kill(self.processes()[pod], signal.SIGKILL)
 
     def log_of(self, pod: str) -> str:
         return (self.folder / pod / "log").read_text()
@@ -283,7 +287,8 @@ class _Pod:
         for variable in self._container.env or ():
             source = variable.value_from
             if source is None:
-                yield variable.name, variable.value or ""
+                # A pod has one address of its own here, not all of its network.
+                yield variable.name, self._address if variable.value == "0.0.0.0" else variable.value or ""  # noqa: S104
             elif source.field_ref is not None:
                 yield variable.name, self._field(source.field_ref.field_path)
             elif source.secret_key_ref is not None:

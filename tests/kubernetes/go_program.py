@@ -1,0 +1,96 @@
+"""Programs made of Kubernetes' own parts: Go modules of the tests, each built once, and kept in kcga's cache folder by
+the hash of the module.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from cli.embedded.child import Child
+from cli.embedded.jars import cache_folder
+from cli.errors import KcgaError
+
+_BUILD_WITHIN_S = 45 * 60
+
+
+def find_go() -> Path | None:
+    """The Go command; None where there is none."""
+    found = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+    return Path(found) if found else None
+
+
+def program(module: Path) -> Path:
+    """Where the program of a module is, once it is built."""
+    digest = hashlib.sha256()
+    for file in ("go.mod", "go.sum", "main.go"):
+        digest.update((module / file).read_bytes())
+    return cache_folder().absolute() / "control-plane" / digest.hexdigest()[:16] / module.name
+
+
+def build(go: Path, module: Path) -> Path:
+    """The program of a module, built if it is not there. Takes minutes; several processes may ask for it at once.
+
+    Raises:
+        KcgaError: it cannot be built; with what Go said.
+    """
+    built = program(module)
+    built.parent.mkdir(parents=True, exist_ok=True)
+    with (built.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists():
+            _compile(_new_enough(go, module), module, built)
+    return built
+
+
+def _new_enough(go: Path, module: Path) -> Path:
+    """Go as the module asks for it. From 1.21 on it fetches that by itself; an older one is asked to, as for a module.
+
+    Raises:
+        KcgaError: it is not to be had.
+    """
+    said = _output([go, "version"])
+    release = re.search(r"go1\.(\d+)", said)
+    if release is None or int(release[1]) >= 21:
+        return go
+    toolchain = re.search(r"^toolchain (\S+)$", (module / "go.mod").read_text(), re.MULTILINE)
+    assert toolchain is not None
+    system, architecture = said.split()[-1].split("/")
+    wanted = f"golang.org/toolchain@v0.0.1-{toolchain[1]}.{system}-{architecture}"
+    # Its checksum is checked as that of any module. Modules are read-only, and nothing in them can be run.
+    folder = Path(json.loads(_output([go, "mod", "download", "-json", "-modcacherw", wanted]))["Dir"])
+    for command in (*folder.glob("bin/*"), *folder.glob("pkg/tool/*/*")):
+        command.chmod(0o755)
+    return folder / "bin" / "go"
+
+
+def _output(command: Sequence[str | Path]) -> str:
+    done = subprocess.run(command, cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise KcgaError(f"{' '.join(map(str, command))} failed: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def _compile(go: Path, module: Path, built: Path) -> None:
+    found = re.search(r"k8s\.io/kubernetes v((\d+)\.(\d+)\.\S+)", (module / "go.mod").read_text())
+    assert found is not None
+    version, major, minor = found.groups()
+    stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
+    linked = " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in stamps.items())
+    arriving = built.with_suffix(".new")
+    # Where it is built says nothing about it: the module alone does.
+    flags = ["-buildvcs=false", "-trimpath", f"-ldflags=-s -w {linked}"]
+    command: list[str | Path] = [go, "build", *flags, "-o", arriving, "."]
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "auto"}
+    log = built.parent / "build.log"
+    log.unlink(missing_ok=True)
+    with Child(f"the build of {module.name}", command, log, folder=module, environment=environment) as child:
+        if child.wait(_BUILD_WITHIN_S) != 0:
+            raise child.error(f"{module.name} could not be built")
+    arriving.replace(built)

@@ -1,0 +1,220 @@
+"""A whole group on a real API server, with a real broker: how it is deployed, loaded, watched, and taken away."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from kubernetes import client
+
+from cli.deploy import render
+from cli.embedded.broker import Broker
+from cli.embedded.load import LoadReport, run_load
+from cli.embedded.load_profile import Course, LoadProfile
+from cli.watch.observer import Observer
+from controller.kafka import TopicNames
+from controller.status.group_view import GroupView
+from domain.partitions import TopicPartition
+from tests.kubernetes.control_plane import ControlPlane
+
+NAMESPACE = "kcga"
+"""The overlay's."""
+GROUP = "lake"
+CAPACITY = 400_000
+PARTITIONS = 4
+LOW, HIGH = 40_000.0, 180_000.0
+"""Bytes/s of a partition: one consumer has room for all, or for one."""
+
+
+class Node(Protocol):
+    """What runs the pods."""
+
+    def running(self) -> Iterable[str]:
+        """The pods of which a container runs."""
+        ...
+
+    def kill(self, pod: str) -> None:
+        """Kills the pod's first process, as a crash does."""
+        ...
+
+    def log_of(self, pod: str) -> str: ...
+
+
+class GroupOnKubernetes:
+    """A group that was deployed by `kcga deploy`, and what is seen of it."""
+
+    def __init__(self, control_plane: ControlPlane, node: Node, broker: Broker, topic: str, observer: Observer) -> None:
+        self.control_plane = control_plane
+        self.node = node
+        api = control_plane.client()
+        self.apps, self.core = client.AppsV1Api(api), client.CoreV1Api(api)
+        self.leases = client.CoordinationV1Api(api)
+        self.observer = observer
+        self.partitions = tuple(TopicPartition(topic, number) for number in range(PARTITIONS))
+        self._bootstrap_servers = broker.bootstrap_servers
+        self._pool = ThreadPoolExecutor(1)
+        self.produced = 0
+
+    @contextmanager
+    def load(self, speed: float) -> Iterator[None]:
+        """Within the context each partition is written so fast, in bytes/s."""
+        profile = LoadProfile({partition: Course(((0, speed), (1e6, speed))) for partition in self.partitions})
+        stop = threading.Event()
+        report: Future[LoadReport] = self._pool.submit(run_load, self._bootstrap_servers, profile, stop=stop)
+        try:
+            yield
+        finally:
+            stop.set()
+            done = report.result()
+            assert not done.undelivered, done.problem
+            self.produced += sum(done.delivered.values())
+
+    @property
+    def view(self) -> GroupView:
+        return self.observer.snapshot()
+
+    @property
+    def epoch(self) -> int:
+        return self.view.controller_epoch or 0
+
+    @property
+    def leader(self) -> str:
+        """The pod of the controller that holds the Lease."""
+        holder: str = self.leases.read_namespaced_lease("kcga-controller", NAMESPACE).spec.holder_identity
+        return holder.split("_")[0]
+
+    def consumer_deployments(self) -> set[str]:
+        selector = "app.kubernetes.io/component=consumer"
+        listed = self.apps.list_namespaced_deployment(NAMESPACE, label_selector=selector).items
+        return {each.metadata.name for each in listed}
+
+    def consumer_pods(self) -> list[str]:
+        selector = "app.kubernetes.io/component=consumer"
+        return [pod.metadata.name for pod in self.core.list_namespaced_pod(NAMESPACE, label_selector=selector).items]
+
+    def all_are_read_by(self, fewest: int, most: int) -> bool:
+        """Whether every partition has a reader, and there are so many consumers, each with a Deployment."""
+        view = self.view
+        readers = {consumer.consumer for consumer in view.consumers if consumer.partitions and not consumer.silent}
+        return (
+            not view.transits
+            and view.partitions == set(self.partitions)
+            and fewest <= len(readers) <= most
+            and self.consumer_deployments() == {f"{GROUP}-consumer-{number}" for number in readers}
+        )
+
+    def kill(self, pod: str) -> None:
+        """Its process is killed, not asked; and the API forgets it at once."""
+        self.node.kill(pod)
+        self.core.delete_namespaced_pod(pod, NAMESPACE, grace_period_seconds=0)
+
+    def kill_controller(self) -> float:
+        """Kills the controller that acts, and waits until another one does; how long that took, in seconds."""
+        epoch, leader = self.epoch, self.leader
+        began = time.monotonic()
+        self.kill(leader)
+        self.wait_until(lambda: self.epoch > epoch)
+        took_s = time.monotonic() - began
+        assert self.leader != leader
+        return took_s
+
+    @property
+    def has_a_standby(self) -> bool:
+        """Whether two controllers are ready: one acts, one waits."""
+        found = self.apps.read_namespaced_deployment("kcga-controller", NAMESPACE)
+        return (found.status.ready_replicas or 0) >= 2
+
+    def story(self) -> str:
+        """All that is needed to see why something did not come about."""
+        pods = self.control_plane.kubectl("get", "pods,deployments", f"--namespace={NAMESPACE}", "--output=wide")
+        logs = [f"--- {pod}\n{self.node.log_of(pod)[-6000:]}" for pod in sorted(self.node.running())]
+        return "\n".join([str(self.view), pods, *logs])
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 180
+        while not condition():
+            assert time.monotonic() < deadline, self.story()
+            time.sleep(0.2)
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+
+class Readiness:
+    """How long each pod of the namespace takes from its creation until it is ready, as the API shows it."""
+
+    def __init__(self, core: client.CoreV1Api) -> None:
+        self._core = core
+        self._seen: dict[str, float] = {}
+        self._took_s: dict[str, float] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="readiness", daemon=True)
+
+    def seconds(self, component: str) -> list[float]:
+        """Of the component's pods that were ready, in the order in which they were created."""
+        return [self._took_s[pod] for pod in self._seen if pod in self._took_s and f"-{component}-" in pod]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.05):
+            pods = self._core.list_namespaced_pod(NAMESPACE).items
+            now = time.monotonic()
+            for pod in pods:
+                began = self._seen.setdefault(pod.metadata.name, now)
+                if any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions or ()):
+                    self._took_s.setdefault(pod.metadata.name, now - began)
+
+
+@contextmanager
+def a_group(
+    control_plane: ControlPlane,
+    node: Node,
+    broker: Broker,
+    topic: str,
+    consumer: Mapping[str, Any],
+    folder: Path,
+) -> Iterator[GroupOnKubernetes]:
+    """The group that reads a topic of `PARTITIONS` partitions; gone, with its namespace, when the context ends.
+
+    Args:
+        control_plane: of the cluster.
+        node: what runs its pods.
+        broker: which has the topic.
+        topic: its name, which is also the group's.
+        consumer: the settings of consumers: Spark, and the lake.
+        folder: takes the settings file.
+    """
+    names = {name: f"{topic}.{name}" for name in ("write_speed", "metadata", "decisions")}
+    tables: dict[str, Mapping[str, Any]] = {
+        "kafka": {"bootstrap_servers": broker.bootstrap_servers, "group": topic},
+        "topics": names,
+        "monitor": {"topics": [topic], "window_s": 5},
+        "controller": {"consumer_capacity": CAPACITY, "interval_s": 5, "scale_down_window_s": 5, "max_consumers": 8},
+        "consumer": {"wait_time_secs": 2, **consumer},
+        "kubernetes": {"name": GROUP},
+    }
+    file = folder / "settings.toml"
+    file.write_text(
+        "".join(
+            f"[{table}]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in entries.items())
+            for table, entries in tables.items()
+        )
+    )
+    control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=render(file, "local", None))
+    with ExitStack() as stack:
+        stack.callback(control_plane.kubectl, "delete", "namespace", NAMESPACE, "--wait=true", "--timeout=120s")
+        observer = stack.enter_context(Observer(broker.bootstrap_servers, names=TopicNames(**names)))
+        group = GroupOnKubernetes(control_plane, node, broker, topic, observer)
+        stack.callback(group.close)
+        yield group

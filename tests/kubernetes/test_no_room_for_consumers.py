@@ -1,0 +1,129 @@
+"""The controller and its Deployments on a real API server that lets only some of their pods be."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from kubernetes import client
+
+from controller.commands import Claim
+from controller.history import Beginning
+from controller.kafka import Received
+from controller.kubernetes.deployment import parse_template
+from controller.kubernetes.fleet import KubernetesFleet
+from controller.runner import run
+from controller.settings import ControllerSettings
+from domain.assignment import ConsumerId
+from domain.messages import ConsumerCommand, ControllerClaim, Decision, Restraint, WriteSpeedReport
+from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
+from solver import solve
+from tests.controller.simulated_consumer import FakeConsumer
+from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.process_kubelet import ProcessKubelet
+
+SETTINGS = ControllerSettings(
+    consumer_capacity=100.0,
+    packing_capacity=80.0,
+    least_interval_s=0.1,
+    interval_s=1.0,
+    ready_timeout_s=4.0,
+    creation_retry_s=6.0,
+    engine="mbfp",
+)
+PARTITIONS = [TopicPartition("orders", number) for number in range(4)]
+TEMPLATE = """
+apiVersion: apps/v1
+kind: Deployment
+spec: {template: {spec: {terminationGracePeriodSeconds: 1, containers: [{name: consumer, image: sleeps}]}}}
+"""
+
+
+class Link:
+    """What a consumer whose pod is ready would say, and what the controller says to it."""
+
+    def __init__(self, ready: Callable[[], set[ConsumerId]]) -> None:
+        self.speed = 40.0
+        self.decisions: list[Decision] = []
+        self.consumers: dict[ConsumerId, FakeConsumer] = {}
+        self._ready = ready
+        self._claims: list[ControllerClaim] = []
+
+    def begin(self) -> Beginning:
+        return Beginning(epoch=1)
+
+    def decided_since(self, _: float) -> list[Decision]:
+        return []
+
+    def claim(self, claim: Claim) -> None:
+        self._claims.append(
+            ControllerClaim(epoch=1, incarnation="1", sequence=claim.sequence, sent_at=time.time(), paused=False)
+        )
+
+    def receive(self, timeout_s: float) -> list[Received]:
+        time.sleep(timeout_s)
+        ready = self._ready()
+        for consumer in ready - self.consumers.keys():
+            self.consumers[consumer] = FakeConsumer(consumer, f"pod {consumer}", ready=True)
+        claims, self._claims = self._claims, []
+        speeds = WriteSpeeds(time.time(), dict.fromkeys(PARTITIONS, self.speed))
+        reports = [self.consumers[consumer].report(time.time()) for consumer in ready]
+        return [*claims, WriteSpeedReport.of(speeds), *reports]
+
+    def send(self, messages: list[ConsumerCommand | Decision]) -> None:
+        for message in messages:
+            if isinstance(message, Decision):
+                self.decisions.append(message)
+            elif (consumer := self.consumers.get(message.consumer)) is not None:
+                consumer.apply(message)
+
+    def held(self) -> dict[ConsumerId, set[TopicPartition]]:
+        return {number: set(consumer.held) for number, consumer in self.consumers.items()}
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.05)
+
+
+def test_a_quota_limits_the_next_plan_and_moves_nothing_until_there_is_room(
+    control_plane: ControlPlane,
+    kubelet: ProcessKubelet,  # noqa: ARG001
+    namespace: str,
+) -> None:
+    api = control_plane.client()
+    core, apps = client.CoreV1Api(api), client.AppsV1Api(api)
+    quota = {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "2"}}}
+    core.create_namespaced_resource_quota(namespace, quota)
+    wait_until(lambda: bool(core.read_namespaced_resource_quota("pods", namespace).status.hard))
+    template = parse_template(TEMPLATE)
+    fleet = KubernetesFleet(
+        api, namespace=namespace, group="lake", template=lambda: template, owner=None, may_act=lambda: True
+    )
+
+    def ready() -> set[ConsumerId]:
+        shown = apps.list_namespaced_deployment(namespace).items
+        return {int(each.metadata.labels["kcga/consumer"]) for each in shown if each.status.ready_replicas}
+
+    link, stop = Link(ready), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        controller = pool.submit(run, SETTINGS, link, fleet, solve, stop)
+        try:
+            wait_until(lambda: sum(map(len, link.held().values())) == len(PARTITIONS))
+            before = link.held()
+            assert sorted(before) == [1, 2]
+            link.speed = 70.0
+            wait_until(lambda: any(each.by is Restraint.CREATION for each in link.decisions[-1].held_back))
+            assert link.held() == before
+            core.patch_namespaced_resource_quota("pods", namespace, {"spec": {"hard": {"pods": "10"}}})
+            wait_until(lambda: all(len(held) == 1 for held in link.held().values()) and len(link.held()) == 4)
+        finally:
+            stop.set()
+            controller.result()
+    for consumer in sorted(fleet.consumers()):
+        fleet.delete(consumer)
+    wait_until(lambda: not fleet.consumers())
+    fleet.close()
