@@ -5,14 +5,13 @@ what is timed is the whole call on the second. Prints a Markdown table; every ti
 """
 
 import argparse
-import os
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
 
 from bench import naive
+from bench.figures import markdown_table, run_facts
 from domain.assignment import Assignment
 from domain.partitions import TopicPartition
 from domain.streams import paper_stream
@@ -58,12 +57,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
 
+    print("# The heuristics\n")
+    print("How long each takes, beside a plain program that does what its definition says. Both make the same plan.\n")
+    print(run_facts("bench.heuristics", [("Stream", f"delta {options.delta:g}, seed {options.seed}")]), end="\n\n")
     print(
-        f"{platform.platform()}, {os.cpu_count()} cores, {platform.python_implementation()} {platform.python_version()}"
+        markdown_table(("partitions", "heuristic", "consumers", "ms", "plain rules, ms", "times faster"), [], words=2)
     )
-    print(f"delta {options.delta:g}, seed {options.seed}, speeds from 0 to the capacity\n")
-    print("| partitions | heuristic | consumers | ms | plain rules, ms | times faster |")
-    print("| ---: | --- | ---: | ---: | ---: | ---: |")
     for partitions in options.partitions:
         before, speeds = paper_stream(partitions, 2, options.delta, clamp=CAPACITY, seed=options.seed)
         instance = Instance(speeds, pack("mbfp", before, CAPACITY), options.seed)
