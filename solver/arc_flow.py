@@ -131,14 +131,14 @@ def _complete(
     deadline: Deadline,
     more: Iterable[tuple[int, ...]] = (),
 ) -> float:
-    """Offers the best plan of the columns up to `width` and of the paths `more`.
+    """Offers the best plan of the columns up to `width` and of the paths `more`, if it is better than the record's.
 
     Returns:
         What none of them is better than.
     """
     # SCIP looks at the clock now and then only, and what it finds must come back in time.
     budget = deadline.within(_INTEGERS * deadline.remaining)
-    packing, objective = master.best_packing(relaxed, width, budget, record.tolerance / 10, more)
+    packing, objective = master.best_packing(relaxed, width, budget, record.tolerance / 10, record.objective, more)
     if packing is not None:
         record.offer(master.instance.assignment(packing), NAME)
     return objective

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.math_opt import callback_pb2, model_parameters_pb2, model_pb2, model_update_pb2, parameters_pb2, result_pb2
 from ortools.math_opt.core.python import solver as mathopt_core
+from pybind11_abseil.status import StatusNotOk
 
 from solver.deadline import Deadline
 from solver.instance import Floats
@@ -120,32 +121,39 @@ class LinearProgram:
             reduced_costs=_dense(solution.dual_solution.reduced_costs, self.columns),
         )
 
-    def solve_integers(self, deadline: Deadline, tolerance: float) -> tuple[Point | None, bool]:
+    def solve_integers(self, deadline: Deadline, tolerance: float, below: float) -> tuple[Point | None, bool]:
         """The best solution that is found in time in which the columns so marked are integers (SCIP).
 
         Args:
             deadline: when to stop.
             tolerance: what it may be above the optimum, as a share of it.
+            below: a solution is of use only if its objective is below this.
 
         Returns:
             The solution, if there is one, and whether it is known that there is none better.
         """
         parameters = _limits(deadline)
         parameters.relative_gap_tolerance = tolerance
-        result = mathopt_core.solve(
-            self._model(),
-            parameters_pb2.SOLVER_TYPE_GSCIP,
-            parameters_pb2.SolverInitializerProto(),
-            parameters,
-            model_parameters_pb2.ModelSolveParametersProto(),
-            None,
-            callback_pb2.CallbackRegistrationProto(),
-            None,
-            None,
-        )
-        reason = result.termination.reason
+        if below < np.inf:
+            parameters.cutoff_limit = below
+        try:
+            result = mathopt_core.solve(
+                self._model(),
+                parameters_pb2.SOLVER_TYPE_GSCIP,
+                parameters_pb2.SolverInitializerProto(),
+                parameters,
+                model_parameters_pb2.ModelSolveParametersProto(),
+                None,
+                callback_pb2.CallbackRegistrationProto(),
+                None,
+                None,
+            )
+        except StatusNotOk:
+            # Now and then SCIP takes a solution for the optimum that is no better than `below`, and has none to show.
+            return None, False
+        reason, limit = result.termination.reason, result.termination.limit
         if reason not in _FOUND or not result.solutions:
-            return None, reason == result_pb2.TERMINATION_REASON_INFEASIBLE
+            return None, reason == result_pb2.TERMINATION_REASON_INFEASIBLE or limit == result_pb2.LIMIT_CUTOFF
         found = result.solutions[0].primal_solution
         values = _dense(found.variable_values, self.columns)
         point = Point(found.objective_value, values, np.empty(0), np.empty(0))

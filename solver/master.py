@@ -337,6 +337,7 @@ class Master:
         width: float,
         deadline: Deadline,
         tolerance: float,
+        below: float,
         more: Iterable[tuple[int, ...]] = (),
     ) -> tuple[Packing | None, float]:
         """The best packing of the columns whose reduced cost is at most `width`, if one is found in time (SCIP).
@@ -344,7 +345,8 @@ class Master:
         Columns that are newer than `relaxed` all take part, and so do the paths `more`, which the relaxation is spared.
 
         Returns:
-            The packing, and an objective that none of the columns is better than; minus infinity if time was up.
+            The packing, and an objective that none of the columns is better than: minus infinity if that is not known,
+            and infinity where no packing has an objective below `below`.
         """
         wanted = self._is_allowed & ((relaxed.kept_costs <= width) | (relaxed.kept > 0))
         kept = np.flatnonzero(wanted).tolist()
@@ -377,7 +379,7 @@ class Master:
             path_columns.append(program.add_column(0.0, path, [room_rows[room]], upper=1.0, integer=True))
         if deadline.passed:
             return None, -np.inf
-        point, is_best = program.solve_integers(deadline, tolerance)
+        point, is_best = program.solve_integers(deadline, tolerance, below - self.instance.constant)
         if point is None:
             return None, np.inf if is_best else -np.inf
         packing = self._packing(
