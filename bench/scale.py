@@ -472,7 +472,7 @@ def draw(passages: Sequence[Passage], file: Path) -> None:
     axes.set_xlabel("seconds after the speeds changed", color=FAINT_INK)
     axes.grid(visible=True, axis="x", color=GRID)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
     save(figure, file)
 
 

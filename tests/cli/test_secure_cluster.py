@@ -330,14 +330,12 @@ def test_what_one_has_no_right_to_write_is_refused(cluster: Cluster, settings_of
 def test_the_doctor_names_the_rights_that_are_missing(settings_of: SettingsOf) -> None:
     said = [finding.what for finding in check_kafka(load(settings_of("consumer")))]
     lacking = {what.removeprefix("not allowed: ") for what in said if what.startswith("not allowed")}
-    decisions = load(settings_of("consumer")).topics.decisions
-    assert {"Describe on the cluster", f"Write on the topic {decisions}", f"Alter on the topic {METADATA}"} <= lacking
+    assert {"Describe on the cluster", f"Alter on the topic {METADATA}"} <= lacking, said
     assert not {f"Read on the topic {DATA}", f"Write on the topic {METADATA}", f"Read on the group {GROUP}"} & lacking
 
     may_all = load(settings_of("consumer", **{"sasl.username": "admin"}))
-    assert "the brokers allow what the components do with topics and groups" in [
-        finding.what for finding in check_kafka(may_all)
-    ]
+    said = [finding.what for finding in check_kafka(may_all)]
+    assert "the brokers allow what the components do with topics and groups" in said, said
 
 
 def test_who_has_no_right_to_it_cannot_depose_the_controller_nor_fence_a_consumer(

@@ -5,6 +5,8 @@ import subprocess
 from pathlib import Path
 
 SIZE_MB = 1_500
+LARGEST_STEP, SMALLEST_STEP = 64 * 1024 * 1024, 4096
+"""In bytes, of what fills it."""
 
 
 class SmallDisk:
@@ -19,9 +21,15 @@ class SmallDisk:
 
     def fill(self) -> None:
         """Nothing more can be written."""
-        room = os.statvfs(self._folder)
+        taken, step = 0, LARGEST_STEP
         with self._ballast.open("wb") as ballast:
-            os.posix_fallocate(ballast.fileno(), 0, max(1, room.f_bavail * room.f_frsize))
+            # In ever smaller steps: what is written at this moment takes some of the room that there was.
+            while step >= SMALLEST_STEP:
+                try:
+                    os.posix_fallocate(ballast.fileno(), taken, step)
+                    taken += step
+                except OSError:
+                    step //= 2
 
     def free(self) -> None:
         self._ballast.unlink(missing_ok=True)
