@@ -23,7 +23,7 @@ FROM ${BASE}
 # Java is for consumers with a session of Spark of their own (spark_master).
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless python3 tini \
-    && rm -rf /var/lib/apt/lists/* \
+    && rm -rf /var/lib/apt/lists/* /tmp/* \
     && useradd --uid 10001 --user-group --no-create-home --home-dir /tmp --shell /usr/sbin/nologin kcga
 COPY --from=build /opt/kcga /opt/kcga
 ENV KCGA_CACHE=/opt/kcga/cache \

@@ -2,12 +2,13 @@
 
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -81,6 +82,11 @@ class Exporter:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves before its answer, as a probe that does not wait any longer, is no fault of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Server6(_Server):

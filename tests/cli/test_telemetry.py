@@ -1,6 +1,8 @@
 """Health and metrics of the monitor and of consumers."""
 
 import socket
+import struct
+import threading
 from collections.abc import Iterator
 
 import httpx
@@ -80,6 +82,25 @@ def test_what_is_no_http_is_refused(url: str) -> None:
         connection.sendall(b"\x16\x03\x01 nonsense\r\n\r\n")
         assert b"reason" in connection.recv(1_000)
     assert httpx.get(f"{url}/healthz").status_code == 200
+
+
+def test_a_probe_that_does_not_wait_for_its_answer_leaves_no_trace(capfd: pytest.CaptureFixture[str]) -> None:
+    asked, has_left = threading.Event(), threading.Event()
+
+    def ready() -> Verdict:
+        asked.set()
+        has_left.wait(30)
+        return Verdict(True, "ready")
+
+    probes = Probes(ready, ready, CollectorRegistry())
+    with Exporter("127.0.0.1", 0, probes) as exporter:
+        with socket.create_connection(("127.0.0.1", exporter.port), timeout=30) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # resets
+            connection.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+            assert asked.wait(30)
+        has_left.set()
+        assert httpx.get(f"http://127.0.0.1:{exporter.port}/readyz").status_code == 200
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_port_that_is_taken_is_one_clear_line(url: str, figures: ConsumerFigures) -> None:

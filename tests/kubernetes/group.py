@@ -1,6 +1,7 @@
 """A whole group on a real API server, with a real broker: how it is deployed, loaded, watched, and taken away."""
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -156,7 +157,8 @@ class Readiness:
 
     def seconds(self, component: str) -> list[float]:
         """Of the component's pods that were ready, in the order in which they were created."""
-        return [self._took_s[pod] for pod in self._seen if pod in self._took_s and f"-{component}-" in pod]
+        took = [self._took_s[pod] for pod in self._seen if pod in self._took_s and f"-{component}-" in pod]
+        return [round(each, 2) for each in took if math.isfinite(each)]
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -171,9 +173,13 @@ class Readiness:
             pods = self._core.list_namespaced_pod(NAMESPACE).items
             now = time.monotonic()
             for pod in pods:
-                began = self._seen.setdefault(pod.metadata.name, now)
-                if any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions or ()):
-                    self._took_s.setdefault(pod.metadata.name, now - began)
+                name = pod.metadata.name
+                is_ready = any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions or ())
+                if name not in self._seen:
+                    # Of one that is ready already nobody knows how long it took.
+                    self._seen[name] = -math.inf if is_ready else now
+                elif is_ready:
+                    self._took_s.setdefault(name, now - self._seen[name])
 
 
 @contextmanager
