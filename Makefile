@@ -27,7 +27,7 @@ control-plane: $(READY)  ## The Kubernetes of the tests, ahead of them: minutes,
 image:  ## The container image, kcga:local (needs docker or podman)
 	@$$(command -v docker || command -v podman) build --tag kcga:local .
 
-bench: $(READY)  ## The figures in docs/benchmarks, anew: an hour and a half on a quiet machine
+bench: $(READY)  ## The figures in docs/benchmarks, anew: about an hour on a quiet machine
 	@mkdir -p $(BENCHMARKS)
 	@$(BIN)/python -m bench.paper --iterations 100
 	@$(BIN)/python -m bench.heuristics > $(BENCHMARKS)/heuristics.md
@@ -38,9 +38,6 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: an hour and a half on 
 	@rm -rf build/check && mkdir -p build/check
 	@$(BIN)/kcga up --for 120 --keep build/check/run --output json > build/check/summary.json
 	@$(BIN)/python -m bench.latency.check build/check/run build/check/summary.json > $(BENCHMARKS)/latency-check.md
-	@$(BIN)/python -m bench.pipeline
-	@$(BIN)/python -m bench.one_machine
-	@$(BIN)/python -m bench.scale
 	@$(BIN)/python -m bench.reaction > $(BENCHMARKS)/reaction.md
 
 docs: $(READY)  ## The documentation as a site, in build/site; fails where a link or a page is wrong
