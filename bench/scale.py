@@ -349,13 +349,17 @@ def changing(partitions: int, load: float, changes: int, seed: int) -> Iterator[
 
 @contextmanager
 def controller(servers: str, settings: ControllerSettings, folder: Path) -> Iterator[tuple[int, Connection]]:
-    """The controller in a process of its own; its id, and the pipe to its fleet."""
+    """The controller in a process of its own, once it has begun; its id, and the pipe to its fleet."""
     spawning = multiprocessing.get_context("spawn")
     ours, theirs = spawning.Pipe()
-    log = str(folder / "controller.log")
-    process = spawning.Process(target=run_controller, args=(servers, settings, theirs, log), daemon=True)
+    log = folder / "controller.log"
+    process = spawning.Process(target=run_controller, args=(servers, settings, theirs, str(log)), daemon=True)
     process.start()
     try:
+        while not (log.exists() and "the controller begins" in log.read_text(encoding="utf-8")):
+            if not process.is_alive():
+                raise SystemExit("the controller ended before it began")
+            time.sleep(0.1)
         yield process.pid or 0, ours
     finally:
         process.terminate()

@@ -43,8 +43,7 @@ def page_of(outcomes: Sequence[Outcome], seed: int, minutes: float, times: Times
     sections = [
         "# From produce to read: kcga beside what users have today",
         "How long records wait until somebody reads them, and how many consumers that takes. A simulation: its queues "
-        "are exact, kcga's controller and solver are the real ones, and what handovers take was measured. A real run "
-        "beside it: [latency-check.md](latency-check.md).",
+        "are exact, kcga's controller and solver are the real ones, and what handovers take was measured.",
         run_facts("bench.latency", facts),
         f"![Consumer-hours against p99]({plot})",
         "## In short",
