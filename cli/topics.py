@@ -6,7 +6,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from cli.errors import KcgaError
+from cli.errors import KcgaError, UsageError
 from cli.refusals import reason
 from controller.kafka import TopicNames
 
@@ -19,6 +19,7 @@ class Cluster:
     """A Kafka cluster that answers.
 
     Raises:
+        UsageError: the client's settings are wrong.
         KcgaError: no broker answers.
     """
 
@@ -31,7 +32,10 @@ class Cluster:
             "reconnect.backoff.max.ms": RETRY_EVERY_MS,
             "error_cb": self._complaints.append,
         }
-        self._admin = AdminClient({**quiet, **(client_config or {}), "bootstrap.servers": bootstrap_servers})
+        try:
+            self._admin = AdminClient({**quiet, **(client_config or {}), "bootstrap.servers": bootstrap_servers})
+        except KafkaException as error:
+            raise UsageError(f"kafka.client is not right, or not all of it is there: {error.args[0].str()}") from error
         self.partitions()
 
     def partitions(self) -> dict[str, int]:

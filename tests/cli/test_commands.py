@@ -70,6 +70,15 @@ def test_without_a_broker_components_say_where_they_looked(tmp_path: Path) -> No
     assert_clear_error(kcga("controller", "--settings", str(file)), 1, "no Kafka broker answers at 127.0.0.1:1")
 
 
+@pytest.mark.parametrize("component", ["monitor", "controller"])
+def test_a_password_that_is_not_there_is_a_usage_error(component: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(SETTINGS.format(servers="127.0.0.1:1"))
+    sasl = {"KCGA_KAFKA__CLIENT": '{"security.protocol": "SASL_SSL", "sasl.mechanisms": "SCRAM-SHA-512"}'}
+    done = kcga(component, "--settings", str(file), environment=sasl)
+    assert_clear_error(done, 2, "kafka.client", "sasl.username and sasl.password must be set")
+
+
 def test_a_topic_that_does_not_exist_is_named(broker: Broker, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(SETTINGS.format(servers=broker.bootstrap_servers))

@@ -96,7 +96,7 @@ class ControlPlane:
             AssertionError: it failed; with what it said.
         """
         command = self.kubectl_command(*arguments)
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=240)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -219,7 +219,7 @@ def a_group(
     )
     control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=render(file, "local", None))
     with ExitStack() as stack:
-        stack.callback(control_plane.kubectl, "delete", "namespace", NAMESPACE, "--wait=true", "--timeout=120s")
+        stack.callback(control_plane.kubectl, "delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s")
         observer = stack.enter_context(Observer(broker.bootstrap_servers, names=TopicNames(**names)))
         group = GroupOnKubernetes(control_plane, node, broker, topic, observer)
         stack.callback(group.close)

@@ -81,7 +81,7 @@ def test_pods_of_the_image_scale_recover_and_read_every_record_once(
     with group.load(LOW):
         group.wait_until(lambda: group.all_are_read_by(1, 1) and len(group.consumer_pods()) == 1)
     group.wait_until(lambda: group.view.lag == 0)
-    group.observer.catch_up(30)
+    group.observer.catch_up(120)
     assert group.observer.most_readers().count == 1
     (topic,) = {partition.topic for partition in group.partitions}
     accounts = verify(spark_server.remote, str(lake_root), [topic])
