@@ -5,12 +5,14 @@ meets a broker that is killed.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from cli.watch.readers import MostReaders, ReadLog, most_readers
+from consumer import log_offsets
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, ConsumerState, MessageError, decode_to_controller
 from domain.partitions import TopicPartition
@@ -97,15 +99,19 @@ class Witness:
 
     def records(self) -> int:
         """In all partitions. They are written without transactions, so every offset is one."""
-        return sum(high - low for low, high in self._ranges().values())
+        beginnings = self._told(log_offsets.beginnings)
+        return sum(end - beginnings[partition] for partition, end in self._told(log_offsets.ends).items())
 
-    def _ranges(self) -> dict[TopicPartition, tuple[int, int]]:
-        return {
-            partition: self._commits.get_watermark_offsets(
-                Position(partition.topic, partition.partition), timeout=REQUEST_LIMIT_S
-            )
-            for partition in self._partitions
-        }
+    def _told(
+        self, ask: Callable[[Consumer, Iterable[TopicPartition], float], dict[TopicPartition, int]]
+    ) -> dict[TopicPartition, int]:
+        """What the brokers say of every partition. Waits for those that have just begun again."""
+        while True:
+            with suppress(KafkaException):
+                told = ask(self._commits, self._partitions, REQUEST_LIMIT_S)
+                if len(told) == len(self._partitions):
+                    return told
+            time.sleep(0.5)
 
     def _committed(self) -> list[Position]:
         positions = [Position(partition.topic, partition.partition) for partition in self._partitions]
@@ -114,7 +120,9 @@ class Witness:
     def _everything_is_committed(self) -> bool:
         try:
             committed = self._committed()
-            ranges = self._ranges()
+            ends = log_offsets.ends(self._commits, self._partitions, REQUEST_LIMIT_S)
         except KafkaException:
             return False
-        return all(at.offset >= ranges[TopicPartition(at.topic, at.partition)][1] for at in committed)
+        return len(ends) == len(self._partitions) and all(
+            at.offset >= ends[TopicPartition(at.topic, at.partition)] for at in committed
+        )
