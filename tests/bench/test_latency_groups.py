@@ -132,10 +132,10 @@ def test_a_partition_that_moves_is_unread_from_its_stop_until_it_is_taken_over()
     assert group.migrations == 1
 
 
-def test_a_partition_that_moves_to_a_new_consumer_is_unread_until_that_one_has_begun() -> None:
+def test_a_partition_that_moves_to_a_new_consumer_is_read_where_it_was_until_that_one_is_there() -> None:
     group = KcgaGroup(FOUR, CONTROLLER, TIMES, seed=1)
     unread = unread_after_a_change(group, [1.0] * 4, lambda _readers: [1.0, 1.0, 1.0, 7.5])
-    handover = TIMES.creation_s[0] + 2 * MESSAGE_S + TIMES.start_s[0]
+    handover = TIMES.stop_s[0] + 2 * MESSAGE_S + TIMES.start_s[0]
     assert sorted(unread)[:3] == [0.0] * 3
     assert max(unread) == pytest.approx(handover, abs=4 * TICK_S)
     assert group.consumers == 2
