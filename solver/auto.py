@@ -87,7 +87,7 @@ def _prove(instance: Instance, listing: Listing, record: Record, deadline: Deadl
     if any(bin_.capacity > 1 for bin_ in instance.bins):
         return  # no room is wider than an empty consumer in the coarse relaxation
     consumers = _consumers(instance, record)
-    for units in (100, 200, 400) if listing.partial else (100, 400):
+    for units in (100, 200, 400) if listing.partial else (100, 400, 800):
         if deadline.passed or record.is_proven:
             return
         record.raise_bound(coarse_bound(instance, listing, units, consumers, deadline).bound)
