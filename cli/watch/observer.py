@@ -64,18 +64,18 @@ class Observer(Background):
             "log_level": 0,
             "error_cb": self._on_client_error,
         }
+        reads = {
+            **common,
+            "group.id": f"kcga-watch-{uuid.uuid4().hex}",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "isolation.level": "read_committed",
+        }
         self._consumer = Consumer(
-            {
-                **common,
-                "group.id": f"kcga-watch-{uuid.uuid4().hex}",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 100,
-            }
+            {**reads, "enable.partition.eof": True, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 100}
         )
+        self._asker = Consumer(reads)
+        """Asks where topics end: the other one may not answer while it reads in a thread of its own."""
         self._changed = threading.Condition()
         """Guards what follows, and tells of its changes."""
         self._fold = GroupFold(since, silent_after_s)
@@ -140,7 +140,7 @@ class Observer(Background):
     def _ends(self, partitions: list[tuple[str, int]], deadline: float) -> dict[tuple[str, int], int]:
         """Up to where each partition can be read."""
         asked = [TopicPartition(topic, partition) for topic, partition in partitions]
-        told = log_offsets.ends(self._consumer, asked, max(0.1, deadline - time.monotonic()))
+        told = log_offsets.ends(self._asker, asked, max(0.1, deadline - time.monotonic()))
         if len(told) < len(asked):
             raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, "nobody tells where a topic ends"))
         return {(partition.topic, partition.partition): end for partition, end in told.items()}
@@ -159,6 +159,7 @@ class Observer(Background):
                 self._changed.notify_all()
         finally:
             self._consumer.close()
+            self._asker.close()
 
     def _receive_messages(self) -> None:
         looked_at = float("-inf")
