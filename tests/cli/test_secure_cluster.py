@@ -330,7 +330,7 @@ def test_what_one_has_no_right_to_write_is_refused(cluster: Cluster, settings_of
 def test_the_doctor_names_the_rights_that_are_missing(settings_of: SettingsOf) -> None:
     said = [finding.what for finding in check_kafka(load(settings_of("consumer")))]
     lacking = {what.removeprefix("not allowed: ") for what in said if what.startswith("not allowed")}
-    assert {"Describe on the cluster", f"Alter on the topic {METADATA}"} <= lacking, said
+    assert f"Alter on the topic {METADATA}" in lacking, said
     assert not {f"Read on the topic {DATA}", f"Write on the topic {METADATA}", f"Read on the group {GROUP}"} & lacking
 
     may_all = load(settings_of("consumer", **{"sasl.username": "admin"}))
