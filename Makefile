@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCHMARKS := docs/benchmarks
 
-.PHONY: up test test-pods check docs pictures format control-plane image bench fire lock clean
+.PHONY: up test test-pods test-kills check docs pictures format control-plane image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -23,6 +23,9 @@ check: $(READY)  ## Style, types, and which package may import which
 
 control-plane: $(READY)  ## The Kubernetes of the tests, ahead of them: minutes, once (needs Go)
 	@nice -n 10 $(BIN)/python -m tests.kubernetes.control_plane
+
+test-kills: $(READY)  ## Kills and freezes every part of the system, each while a plan is under way: ten minutes
+	@$(BIN)/python -m pytest tests/fire/kill_matrix.py $(ARGS)
 
 test-pods: $(READY)  ## A group in pods of the image kcga:local: real kubelet, containerd, runc (needs root, and make image)
 	@nice -n 10 $(BIN)/python -m tests.kubernetes.real_node

@@ -5,12 +5,18 @@ client has a call for it too, but its requests can bring the whole process down 
 (librdkafka 2.16: `Assertion eonce->refcnt > 0 failed`).
 """
 
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from domain.partitions import TopicPartition
+
+_FIRST_SHARE = 0.3
+"""Of the time, for the brokers that are known to lead."""
+_LEAST_S = 0.1
 
 
 def beginnings(reader: Consumer, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
@@ -39,7 +45,19 @@ def _offsets(
     reader: Consumer, partitions: Iterable[TopicPartition], which: int, timeout_s: float
 ) -> dict[TopicPartition, int]:
     asked = [Position(partition.topic, partition.partition, which) for partition in partitions]
-    told = reader.offsets_for_times(asked, timeout_s) if asked else []
+    if not asked:
+        return {}
+    deadline = time.monotonic() + timeout_s
+    with suppress(KafkaException):
+        told = reader.offsets_for_times(asked, _FIRST_SHARE * timeout_s)
+        if all(position.error is None for position in told):
+            return _by_partition(told)
+    # The client goes on asking a broker that hangs, whoever leads the partitions by now, until it looks for that anew.
+    reader.list_topics(timeout=max(_LEAST_S, deadline - time.monotonic()))
+    return _by_partition(reader.offsets_for_times(asked, max(_LEAST_S, deadline - time.monotonic())))
+
+
+def _by_partition(told: Iterable[Position]) -> dict[TopicPartition, int]:
     return {
         TopicPartition(position.topic, position.partition): position.offset
         for position in told
