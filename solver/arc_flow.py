@@ -153,11 +153,13 @@ def _exhausted(master: Master, relaxed: Relaxed, bound: float, record: Record, d
     _complete(master, relaxed, _WIDTH, record, deadline)
     if bound >= record.cutoff or deadline.passed:
         return bound
-    width = record.objective - bound
+    # Reduced costs are those of this relaxation: what its part is known not to be better than may be more.
+    goal = record.objective
+    width = goal - relaxed.bound
     paths = master.paths_within(width, relaxed.prices, relaxed.room_prices, _MOST_PATHS, deadline)
     if paths is None:
         return bound
-    return max(bound, min(bound + width, _complete(master, relaxed, width, record, deadline, paths)))
+    return max(bound, min(goal, _complete(master, relaxed, width, record, deadline, paths)))
 
 
 def _children(master: Master, relaxed: Relaxed, of: Restriction) -> list[Restriction]:
