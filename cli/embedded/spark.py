@@ -13,10 +13,9 @@ from cli.embedded.server import Server
 
 _STOP_WITHIN_S = 20.0
 
-_QUICK_START = "-XX:TieredStopAtLevel=1"
-"""Half the time to the first write."""
 _JVM = (
     "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # half the time to the first write; jobs here are short
     "-XX:+ExitOnOutOfMemoryError",  # or it would hang, and its clients with it
     "-Djava.awt.headless=true",
     "-Djava.io.tmpdir=tmp",
@@ -32,26 +31,17 @@ class SparkConnectServer(Server):
         java: what runs it (`find_java()`).
         port: where clients connect; a free one if not given.
         heap_mb: the most its Java heap takes, in MiB.
-        long_running: whether to compile what runs often as well as Java can: slower at first, faster after minutes.
     """
 
     title = "Spark"
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        jars: Sequence[Path],
-        java: Java,
-        port: int | None = None,
-        heap_mb: int = 2048,
-        long_running: bool = False,
+        self, folder: Path, *, jars: Sequence[Path], java: Java, port: int | None = None, heap_mb: int = 2048
     ) -> None:
         super().__init__(folder, port)
         self._jars = jars
         self._java = java
         self._heap_mb = heap_mb
-        self._jvm = _JVM if long_running else (*_JVM, _QUICK_START)
 
     @property
     def remote(self) -> str:
@@ -92,7 +82,7 @@ class SparkConnectServer(Server):
         return {
             "spark.master": "local[*]",
             "spark.driver.memory": f"{self._heap_mb}m",
-            "spark.driver.extraJavaOptions": " ".join(self._jvm),
+            "spark.driver.extraJavaOptions": " ".join(_JVM),
             "spark.driver.host": LOOPBACK,
             "spark.driver.bindAddress": LOOPBACK,
             "spark.connect.grpc.binding.address": LOOPBACK,
