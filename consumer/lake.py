@@ -16,8 +16,8 @@ import structlog
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from consumer.columns import NO_SCHEMAS, Column
 from consumer.location import NO_NAMES, location
-from consumer.parsing import NO_SCHEMAS, Column
 from consumer.session import NO_CONF, LakeError, brief, is_remote, let_go, open_session
 from consumer.spans import Span, Term, terms
 from consumer.table import COLUMNS, creation

@@ -5,97 +5,35 @@ could come out otherwise than it was meant: numbers are no texts, fractions no i
 """
 
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
-INT_BITS, BIGINT_BITS = 32, 64
+from consumer.columns import Column
 
 
 class UnparsableError(ValueError):
     """A value that does not follow its schema; says where, and what would."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnType:
-    """How a field becomes a value of a column."""
-
-    sql: str
-    arrow: pa.DataType
-    expects: str
-    take: Callable[[Any], Any]
-    """The value, or a ValueError or TypeError of any kind."""
-
-
-def _text(value: Any) -> str:
-    if type(value) is not str:
-        raise TypeError
-    value.encode()  # JSON can escape halves of characters, which are none
-    return value
-
-
-def _boolean(value: Any) -> bool:
-    if type(value) is not bool:
-        raise TypeError
-    return value
-
-
-def _integer(bits: int) -> Callable[[Any], Any]:
-    def take(value: Any) -> Any:
-        if type(value) is not int or not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-            raise ValueError
-        return value
-
-    return take
-
-
-def _double(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(number := float(value)):
-        raise ValueError
-    return number
-
-
-def _timestamp(value: Any) -> datetime:
-    moment = datetime.fromisoformat(value)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-TYPES: Mapping[str, ColumnType] = MappingProxyType(
+ARROW_TYPES: Mapping[str, pa.DataType] = MappingProxyType(
     {
-        "string": ColumnType("STRING", pa.string(), "a text", _text),
-        "boolean": ColumnType("BOOLEAN", pa.bool_(), "true or false", _boolean),
-        "int": ColumnType("INT", pa.int32(), "an integer of 32 bits", _integer(INT_BITS)),
-        "bigint": ColumnType("BIGINT", pa.int64(), "an integer of 64 bits", _integer(BIGINT_BITS)),
-        "double": ColumnType("DOUBLE", pa.float64(), "a number", _double),
-        "timestamp": ColumnType("TIMESTAMP", pa.timestamp("us", tz="UTC"), "a moment as ISO 8601 has it", _timestamp),
-        "date": ColumnType("DATE", pa.date32(), "a day as ISO 8601 has it", date.fromisoformat),
-        "json": ColumnType("STRING", pa.string(), "anything", json.dumps),
+        "STRING": pa.string(),
+        "BOOLEAN": pa.bool_(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "DOUBLE": pa.float64(),
+        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+        "DATE": pa.date32(),
+        "BINARY": pa.binary(),
+        "ARRAY<STRUCT<key: STRING, value: BINARY>>": pa.list_(
+            pa.struct([("key", pa.string()), ("value", pa.binary())])
+        ),
     }
 )
-"""What columns can be. A moment without a time zone is in UTC; `json` keeps what there is, as text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a topic's table."""
-
-    name: str
-    type: str
-    """One of `TYPES`."""
-    path: tuple[str, ...]
-    """Of the field, from the outermost object inwards."""
-
-    @property
-    def kind(self) -> ColumnType:
-        return TYPES[self.type]
-
-
-NO_SCHEMAS: Mapping[str, Sequence[Column]] = MappingProxyType({})
+"""What each type of SQL is in Arrow."""
 
 
 def parsed(columns: Sequence[Column], value: bytes | None) -> list[Any]:
@@ -128,7 +66,9 @@ def parsed_columns(
         except UnparsableError as error:
             lines.append([None] * len(columns))
             errors.append(str(error))
-    arrays = [pa.array([line[place] for line in lines], column.kind.arrow) for place, column in enumerate(columns)]
+    arrays = [
+        pa.array([line[place] for line in lines], ARROW_TYPES[column.kind.sql]) for place, column in enumerate(columns)
+    ]
     return arrays, errors
 
 

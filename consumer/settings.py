@@ -6,9 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from consumer.columns import OF_EVERY_RECORD, TYPES, Column
 from consumer.location import ROOTED, location
-from consumer.parsing import TYPES, Column
-from consumer.table import SCHEMA
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -22,7 +21,7 @@ class ColumnSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: str
-    """One of `consumer.parsing.TYPES`."""
+    """One of `consumer.columns.TYPES`."""
     field: Annotated[str, Field(min_length=1)] | None = None
     """Of the JSON object, with dots for objects within it; the column's name unless set."""
 
@@ -99,7 +98,7 @@ class ConsumerSettings(BaseModel):
         cls, schemas: Mapping[str, Mapping[str, ColumnSettings | str]]
     ) -> Mapping[str, Mapping[str, ColumnSettings | str]]:
         for topic, columns in schemas.items():
-            taken = {name.lower() for name in SCHEMA.names}
+            taken = set(OF_EVERY_RECORD)
             for name, column in columns.items():
                 if name.lower() in taken:
                     raise ValueError(

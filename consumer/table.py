@@ -6,29 +6,14 @@ from datetime import date
 import pyarrow as pa
 
 from consumer.batch import Record
+from consumer.columns import OF_EVERY_RECORD, Column
 from consumer.location import quoted
-from consumer.parsing import Column, parsed_columns
+from consumer.parsing import ARROW_TYPES, parsed_columns
 
-SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        ("ingest_date", pa.date32()),
-        ("error", pa.string()),
-    ]
-)
-"""The columns of every table; those of a topic's schema follow. `error` says why a record could not be parsed, or what
-of it could not be kept; null where nothing was amiss."""
+SCHEMA = pa.schema([(name, ARROW_TYPES[sql]) for name, sql in OF_EVERY_RECORD.items()])
+"""The columns of every table; those of a topic's schema follow."""
 
-COLUMNS = (
-    "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY, "
-    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, ingest_date DATE, error STRING"
-)
+COLUMNS = ", ".join(f"{name} {sql}" for name, sql in OF_EVERY_RECORD.items())
 """The same in SQL."""
 
 LATEST_MS = 253_402_300_799_999
@@ -69,7 +54,7 @@ def rows(records: Sequence[Record], ingest_date: date, columns: Sequence[Column]
         pa.repeat(pa.scalar(ingest_date, pa.date32()), count),
         pa.array(errors, pa.string()),
     ]
-    fields = [*SCHEMA, *(pa.field(column.name, column.kind.arrow) for column in columns)]
+    fields = [*SCHEMA, *(pa.field(column.name, ARROW_TYPES[column.kind.sql]) for column in columns)]
     return pa.Table.from_arrays([*kept, *arrays], schema=pa.schema(fields))
 
 

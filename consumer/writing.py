@@ -11,8 +11,8 @@ from datetime import date
 import pyarrow as pa
 
 from consumer.batch import Batch
+from consumer.columns import NO_SCHEMAS, Column
 from consumer.lake import Lake
-from consumer.parsing import NO_SCHEMAS, Column
 from consumer.session import LakeError, SparkGoneError
 from consumer.table import rows
 from consumer.threads import in_thread

@@ -33,11 +33,17 @@ log = structlog.get_logger()
 PATIENCE = {"socket.timeout.ms": 10_000, "topic.metadata.refresh.interval.ms": 10_000}
 """For a broker that hangs: with the clients' defaults it would hold everything up for a minute."""
 BEGIN_TIMEOUT_S = 60.0
+RETRY_S = 0.2
 SEND_TIMEOUT_S = 5.0
 """What brokers do not take in so long is tried again later: meanwhile the controller hears what there is to hear."""
+NEW_LEADER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+"""What brokers say while another of them comes to lead a partition."""
 LARGE_RECORDS = {"message.max.bytes": 50_000_000, "compression.type": "lz4"}
 """A decision names every partition, so it can be larger than what clients send unless told otherwise; brokers judge it
 by its compressed size, about a tenth."""
+LONG_TRANSACTIONS = {"transaction.timeout.ms": 300_000}
+"""Brokers take whoever exceeds it for gone, and fence it. On slow brokers a plan for a thousand consumers, each with a
+partition of its own, can exceed the default of a minute; nobody waits for it, as the next controller fences first."""
 
 
 Received = ConsumerReport | ControlRequest | ControllerClaim | WriteSpeedReport
@@ -82,7 +88,7 @@ class KafkaLink:
         """The end of a transaction that was begun."""
         common = {**PATIENCE, **(client_config or {}), "bootstrap.servers": bootstrap_servers}
         self._producer = Producer(
-            {**LARGE_RECORDS, **common, "transactional.id": f"{group}.controller", "linger.ms": 0}
+            {**LARGE_RECORDS, **LONG_TRANSACTIONS, **common, "transactional.id": f"{group}.controller", "linger.ms": 0}
         )
         self._consumer = Consumer(
             {
@@ -210,7 +216,7 @@ class KafkaLink:
         except KafkaException as error:
             reason: KafkaError = error.args[0]
             if reason.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
-                raise DeposedError("another controller of this group has begun: this one ends") from error
+                raise DeposedError("another controller has begun, or the brokers gave this one up: it ends") from error
             raise
 
     def _finish(self) -> None:
@@ -233,7 +239,7 @@ class KafkaLink:
 
     def _records(self, start: Position) -> tuple[list[Message], int]:
         """All that a partition holds now from there on, in its order, and the offset of its end."""
-        low, end = self._consumer.get_watermark_offsets(start, BEGIN_TIMEOUT_S)
+        low, end = self._bounds(start)
         self._consumer.assign([start])
         records: list[Message] = []
         low = max(low, start.offset)
@@ -249,8 +255,19 @@ class KafkaLink:
 
     def _near_end(self, topic: str, records: int) -> Position:
         """The position so many records before the end of the topic's partition 0."""
-        low, high = self._consumer.get_watermark_offsets(Position(topic, 0), BEGIN_TIMEOUT_S)
-        return Position(topic, 0, max(low, high - records))
+        low, end = self._bounds(Position(topic, 0))
+        return Position(topic, 0, max(low, end - records))
+
+    def _bounds(self, partition: Position) -> tuple[int, int]:
+        """The offsets of the first record and of the end; a partition that gets a new leader is waited for."""
+        deadline = time.monotonic() + BEGIN_TIMEOUT_S
+        while True:
+            try:
+                return self._consumer.get_watermark_offsets(partition, BEGIN_TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].code() not in NEW_LEADER or time.monotonic() > deadline:
+                    raise
+                time.sleep(RETRY_S)
 
 
 def _decoded(record: Message) -> MessageToController | None:

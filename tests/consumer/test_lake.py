@@ -10,9 +10,9 @@ import pytest
 
 from cli.embedded.spark import SparkConnectServer
 from consumer.batch import Record
+from consumer.columns import Column
 from consumer.lake import Lake
 from consumer.location import location
-from consumer.parsing import Column
 from consumer.session import LakeError, open_session, release
 from consumer.spans import Span
 from consumer.table import rows

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumer.batch import Record
+from consumer.columns import Column
 from consumer.location import location
-from consumer.parsing import Column
 from consumer.table import LATEST_MS, SCHEMA, creation, rows
 from domain.partitions import TopicPartition
 

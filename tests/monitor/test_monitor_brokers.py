@@ -1,0 +1,96 @@
+"""The monitor on a cluster of three brokers, of which one fails."""
+
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from domain.messages import WriteSpeedReport
+from domain.partitions import TopicPartition
+from domain.speeds import Method
+from monitor.runner import Monitor
+from monitor.settings import MonitorSettings
+from tests.broker_cluster import BrokerCluster
+from tests.monitor.running_monitor import Reports, running
+
+TOPIC, SPEEDS = "orders", "speeds"
+PARTITIONS = [TopicPartition(TOPIC, number) for number in range(3)]
+"""Partition n is on broker n + 1 alone."""
+THIRD = frozenset(PARTITIONS[2:])
+
+
+@contextmanager
+def steady_load(bootstrap_servers: str) -> Iterator[None]:
+    """Writes to all partitions, without end and without care for what becomes of it."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": 1, "message.timeout.ms": 2000, "log_level": 0})
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.wait(0.05):
+            for partition in PARTITIONS:
+                producer.produce(TOPIC, bytes(1000), partition=partition.partition)
+            producer.poll(0)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        producer.purge()
+        producer.flush(5)
+
+
+def all_known(report: WriteSpeedReport) -> bool:
+    """Each speed is positive, each lag known, and all of it is fresh."""
+    speeds = report.speeds
+    fresh = all(origin.age_s < 2 for origin in speeds.origins.values())
+    written = all(speeds.bytes_per_s.get(partition, 0.0) > 0 for partition in PARTITIONS)
+    return written and fresh and speeds.lags.keys() == set(PARTITIONS)
+
+
+def third_unknown(report: WriteSpeedReport) -> bool:
+    return report.speeds.unknown >= THIRD
+
+
+# kafka-python does not close the socket of a connection that was refused: it leaves that to Python's memory management.
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_broker_that_hangs_or_dies_costs_its_own_partitions_freshness_and_no_others(
+    broker_cluster: BrokerCluster, unique_name: str
+) -> None:
+    bootstrap_servers = broker_cluster.bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    topics = [NewTopic(TOPIC, 3, replica_assignment=[[1], [2], [3]]), NewTopic(SPEEDS, 1, replica_assignment=[[1, 2]])]
+    for created in admin.create_topics(topics).values():
+        created.result(timeout=60)
+    settings = MonitorSettings(topics=(TOPIC,), interval_s=0.5, window_s=5, hold_s=5, request_timeout_s=2)
+    reports = Reports(bootstrap_servers, SPEEDS)
+    with steady_load(bootstrap_servers), running(Monitor(settings, bootstrap_servers, {}, SPEEDS, group=unique_name)):
+        reports.until(all_known)
+        third = broker_cluster.pids[3]
+        for fault, mended in ((signal.SIGSTOP, signal.SIGCONT), (signal.SIGKILL, None)):
+            os.kill(third, fault)
+            while_away = reports.until(third_unknown)
+            end_at = time.monotonic() + settings.hold_s
+            while time.monotonic() < end_at:
+                while_away.append(reports.next())
+            for report in while_away:
+                assert report.speeds.unknown <= THIRD, f"after {fault.name}"
+                assert {report.speeds.origins[partition].method for partition in PARTITIONS[:2]} == {
+                    Method.STORED_BYTES
+                }
+            if mended is not None:
+                os.kill(third, mended)
+                reports.until(all_known)
+    reports.close()
+    gc.collect()
