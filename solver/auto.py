@@ -4,7 +4,7 @@ import math
 import threading
 
 from domain.assignment import Assignment
-from solver import arc_flow, construct, cp_sat
+from solver import arc_flow, construct
 from solver.bounds import fewest_bins, pooled_bound
 from solver.coarse import coarse_bound
 from solver.deadline import Deadline
@@ -25,6 +25,7 @@ _LARGE_PART_S = 1.0
 _FIRST_PASS = 0.7
 """Of the time that is left."""
 _PASSES = 100
+CP_SAT = "cp-sat"
 NEIGHBOURHOODS = "neighbourhoods"
 _FEW_CONSUMERS = 8
 """At a time in a large neighbourhood."""
@@ -43,7 +44,7 @@ def run(problem: Problem, record: Record, deadline: Deadline) -> None:
         return
     if not instance.is_regular:
         if len(instance.sizes) <= _MOST_FOR_CP_SAT:
-            cp_sat.solve(instance, record, deadline)
+            _search_by_cp_sat(instance, record, deadline)
         return
     listing = _listed(instance)
     if not _is_nearly_all(listing, instance):
@@ -53,7 +54,7 @@ def run(problem: Problem, record: Record, deadline: Deadline) -> None:
         arc_flow.search(instance, listing.sets, record, deadline, units)
         if not record.is_proven and problem.min_consumers and len(instance.sizes) <= _MOST_FOR_CP_SAT:
             # An empty consumer counts in the arc-flow model: it does not see what it costs to fill it.
-            cp_sat.solve(instance, record, deadline)
+            _search_by_cp_sat(instance, record, deadline)
         return
     if record.is_proven or deadline.passed:
         return
@@ -171,15 +172,22 @@ def _solve_neighbourhood(problem: Problem, plan: Assignment | None, deadline: De
     if plan is None:
         start(problem, record, deadline)
     else:
-        record.offer(plan, cp_sat.NAME)
+        record.offer(plan, CP_SAT)
     instance = Instance.of(problem)
     record.raise_bound(pooled_bound(instance))
     if not record.is_proven:
-        cp_sat.solve(instance, record, deadline.within(_NEIGHBOURHOOD_S))
+        _search_by_cp_sat(instance, record, deadline.within(_NEIGHBOURHOOD_S))
     best = record.best
     if best is None:
         raise ValueError("a part of the problem has no feasible plan")
     return best.assignment
+
+
+def _search_by_cp_sat(instance: Instance, record: Record, deadline: Deadline) -> None:
+    # Imported here: it brings pandas along, for a third of a second, and few problems come to it.
+    from solver import cp_sat
+
+    cp_sat.solve(instance, record, deadline)
 
 
 def _seconds_for_all(count: int) -> float:
@@ -204,7 +212,7 @@ def run_cp_sat(problem: Problem, record: Record, deadline: Deadline) -> None:
     """The paper's model on CP-SAT, on the whole problem."""
     instance = _begun(problem, record, deadline)
     if not record.is_proven and not deadline.passed:
-        cp_sat.solve(instance, record, deadline)
+        _search_by_cp_sat(instance, record, deadline)
 
 
-ENGINES = {"auto": run, arc_flow.NAME: run_arc_flow, cp_sat.NAME: run_cp_sat}
+ENGINES = {"auto": run, arc_flow.NAME: run_arc_flow, CP_SAT: run_cp_sat}
