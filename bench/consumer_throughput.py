@@ -6,7 +6,7 @@ it and its Spark on one core; three consumers on one server; memory over time; a
 to its first committed batch. What is read is there before: each consumer reads as fast as it can.
 
 A cycle's rate is its bytes of keys and values over the time since the report of the cycle before. The first cycle of
-each consumer is left out, and so are the first seconds of a server, which compiles.
+each consumer is left out, and so are the first minutes of a server, which compiles.
 """
 
 import argparse
@@ -43,6 +43,7 @@ RECORD_BYTES = 1_000
 LARGE_BATCH, SMALL_BATCH = 20_000_000, 5_000_000
 LEFT_OUT = 1
 """Cycles at the beginning of each consumer: its first one also makes the table. The server is warmed up before."""
+WARM_UP_S = 60.0
 FEWEST_CYCLES = 8
 """Of a condition: one with less to read is run again."""
 SAMPLE_EVERY_S = 1.0
@@ -197,7 +198,9 @@ class Bench:
     def spark(self, name: str, cores: set[int]) -> Iterator[SparkConnectServer]:
         """A Spark Connect server on these cores."""
         before = os.sched_getaffinity(0)
-        server = SparkConnectServer(self._folder / f"spark-{name}", jars=obtain(DELTA), java=self._java)
+        server = SparkConnectServer(
+            self._folder / f"spark-{name}", jars=obtain(DELTA), java=self._java, long_running=True
+        )
         os.sched_setaffinity(0, cores)  # the server inherits it
         try:
             server.start()
@@ -260,6 +263,12 @@ class Bench:
         print(f"{name}: {measured.rate:.1f} MB/s, variation {percent(measured.variation)} %", flush=True)
         return measured
 
+    def warm_up(self, data: Data, server: SparkConnectServer, batch_bytes: int, cores: set[int]) -> None:
+        """Has the server compile what such a condition takes."""
+        until = time.monotonic() + WARM_UP_S
+        while time.monotonic() < until:
+            self.run("warm-up", data, server, batch_bytes, cores, limit_s=WARM_UP_S / 2)
+
     def watch_memory(self, data: Data, server: SparkConnectServer, seconds: float) -> list[MemorySample]:
         """A consumer that has always enough to read, with large batches: the server's memory and its own."""
         samples = []
@@ -301,11 +310,13 @@ def measure(
     measured = []
     starts = {}
     with bench.spark("one-core", one_core) as server:
-        bench.run("warm-up", tests[0], server, SMALL_BATCH, one_core, limit_s=15.0)
+        bench.warm_up(tests[0], server, SMALL_BATCH, one_core)
+        bench.warm_up(tests[0], server, LARGE_BATCH, one_core)
         for name, batch_bytes in (("one core, 5 MB", SMALL_BATCH), ("one core, 20 MB", LARGE_BATCH)):
             measured.append(bench.run(name, tests[0], server, batch_bytes, one_core, limit_s=single_s))
     with bench.spark("all-cores", cores) as server:
-        bench.run("warm-up", tests[2], server, LARGE_BATCH, cores, limit_s=15.0)
+        for data in (tests[0], tests[2]):
+            bench.warm_up(data, server, LARGE_BATCH, cores)
         for number, data in enumerate(tests, 1):
             measured.append(bench.run(f"{PAPERS_TEST} {number}", data, server, LARGE_BATCH, cores))
         three = "three consumers"

@@ -13,9 +13,10 @@ from cli.embedded.server import Server
 
 _STOP_WITHIN_S = 20.0
 
+_QUICK_START = "-XX:TieredStopAtLevel=1"
+"""Half the time to the first write."""
 _JVM = (
     "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",  # half the time to the first write; jobs here are short
     "-XX:+ExitOnOutOfMemoryError",  # or it would hang, and its clients with it
     "-Djava.awt.headless=true",
     "-Djava.io.tmpdir=tmp",
@@ -31,17 +32,28 @@ class SparkConnectServer(Server):
         java: what runs it (`find_java()`).
         port: where clients connect; a free one if not given.
         heap_mb: the most its Java heap takes, in MiB.
+        long_running: whether it is for hours, not minutes: it compiles as well as Java can, and takes its heap at once,
+            most of it for what lives as short as a batch. Slower for minutes; faster from then on, and even.
     """
 
     title = "Spark"
 
     def __init__(
-        self, folder: Path, *, jars: Sequence[Path], java: Java, port: int | None = None, heap_mb: int = 2048
+        self,
+        folder: Path,
+        *,
+        jars: Sequence[Path],
+        java: Java,
+        port: int | None = None,
+        heap_mb: int = 2048,
+        long_running: bool = False,
     ) -> None:
         super().__init__(folder, port)
         self._jars = jars
         self._java = java
         self._heap_mb = heap_mb
+        for_hours = (f"-Xms{heap_mb}m", f"-Xmn{heap_mb * 2 // 3}m")
+        self._jvm = (*_JVM, *(for_hours if long_running else (_QUICK_START,)))
 
     @property
     def remote(self) -> str:
@@ -82,7 +94,7 @@ class SparkConnectServer(Server):
         return {
             "spark.master": "local[*]",
             "spark.driver.memory": f"{self._heap_mb}m",
-            "spark.driver.extraJavaOptions": " ".join(_JVM),
+            "spark.driver.extraJavaOptions": " ".join(self._jvm),
             "spark.driver.host": LOOPBACK,
             "spark.driver.bindAddress": LOOPBACK,
             "spark.connect.grpc.binding.address": LOOPBACK,
