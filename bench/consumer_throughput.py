@@ -17,7 +17,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -279,7 +279,7 @@ class Bench:
             began = time.monotonic()
             while (at_s := time.monotonic() - began) < seconds:
                 consumer = group.process(1).memory_info().rss
-                spark = sum(process.memory_info().rss for process in _tree(server))
+                spark = _memory_of(server)
                 samples.append(MemorySample(at_s, consumer / 1e6, spark / 1e6))
                 if group.bytes_read / 1e6 > written - 5 * LARGE_BATCH / 1e6:
                     self.write(data, MORE_MEGABYTES)
@@ -330,6 +330,15 @@ def measure(
 def _tree(server: SparkConnectServer) -> list[psutil.Process]:
     root = psutil.Process(server.child.pid)
     return [root, *root.children(recursive=True)]
+
+
+def _memory_of(server: SparkConnectServer) -> int:
+    """Bytes; Java may start a program for a moment, which is of no account."""
+    resident = 0
+    for process in _tree(server):
+        with suppress(psutil.NoSuchProcess):
+            resident += process.memory_info().rss
+    return resident
 
 
 def _cpu_s(process: psutil.Process) -> float:
