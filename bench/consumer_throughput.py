@@ -44,6 +44,9 @@ LARGE_BATCH, SMALL_BATCH = 20_000_000, 5_000_000
 LEFT_OUT = 1
 """Cycles at the beginning of each consumer: its first one also makes the table. The server is warmed up before."""
 WARM_UP_S = 60.0
+TOGETHER = 5
+"""Successive cycles."""
+NOISE_TIMES, NOISE_STEPS = 20, 10_000_000
 FEWEST_CYCLES = 8
 """Of a condition: one with less to read is run again."""
 SAMPLE_EVERY_S = 1.0
@@ -107,11 +110,10 @@ class Measured:
         """Of the consumers, and of Spark."""
         return self.consumer_cpu_s / len(self.cycles), self.spark_cpu_s / len(self.cycles)
 
-    @property
-    def variation(self) -> float:
-        """The coefficient of variation over the cycles."""
-        rates = [cycle.bytes_per_s for cycle in self.cycles]
-        return statistics.stdev(rates) / statistics.mean(rates) if len(rates) > 1 else 0.0
+    def variation(self, of: int = 1) -> float:
+        """The coefficient of variation over the cycles, or over the rates of so many successive ones together."""
+        groups = [self.cycles[first : first + of] for first in range(0, len(self.cycles) - of + 1, of)]
+        return variation([sum(each.bytes for each in group) / sum(each.seconds for each in group) for group in groups])
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ def main() -> None:
     plot = given.folder / "consumer.svg"
     try:
         require_plotting(plot)
+        noise = machine_noise()
         with tempfile.TemporaryDirectory(prefix="kcga-bench-") as scratch:
             bench = Bench(Path(scratch))
             with bench.broker:
@@ -145,7 +148,7 @@ def main() -> None:
         raise SystemExit(str(error)) from error
     draw(measured, plot)
     page = given.folder / "consumer.md"
-    page.write_text(page_of(measured, memory, starts, plot.name), encoding="utf-8")
+    page.write_text(page_of(measured, memory, starts, noise, plot.name), encoding="utf-8")
     print(f"{page} and {plot.name} are written")
 
 
@@ -260,7 +263,7 @@ class Bench:
             spark_cpu_s += after[1] - before[1]
             seconds += max(cycle.reported_at for cycle in full) - began
         measured = Measured(name, data, batch_bytes, tuple(cycles), consumers, consumer_cpu_s, spark_cpu_s, seconds)
-        print(f"{name}: {measured.rate:.1f} MB/s, variation {percent(measured.variation)} %", flush=True)
+        print(f"{name}: {measured.rate:.1f} MB/s, variation {percent(measured.variation())} %", flush=True)
         return measured
 
     def warm_up(self, data: Data, server: SparkConnectServer, batch_bytes: int, cores: set[int]) -> None:
@@ -327,6 +330,21 @@ def measure(
     return measured, memory, starts
 
 
+def machine_noise() -> float:
+    """The coefficient of variation of the time that one and the same computation takes, with nothing beside it."""
+    times = []
+    for _ in range(NOISE_TIMES):
+        began = time.perf_counter()
+        sum(number * number for number in range(NOISE_STEPS))
+        times.append(time.perf_counter() - began)
+    return variation(times)
+
+
+def variation(values: Sequence[float]) -> float:
+    """The coefficient of variation."""
+    return statistics.stdev(values) / statistics.mean(values) if len(values) > 1 else 0.0
+
+
 def _tree(server: SparkConnectServer) -> list[psutil.Process]:
     root = psutil.Process(server.child.pid)
     return [root, *root.children(recursive=True)]
@@ -379,20 +397,31 @@ def page_of(
     measured: Sequence[Measured],
     memory: Sequence[MemorySample],
     starts: Mapping[str, tuple[float, float]],
+    noise: float,
     plot: str,
 ) -> str:
     rates = [
         (
             each.name,
             *(each.data.megabytes, each.data.partitions, each.data.tables, f"{each.batch_bytes / 1e6:g}"),
-            *(len(each.cycles), f"{each.rate:.1f}", percent(each.variation, 1)),
+            *(len(each.cycles), f"{each.rate:.1f}", percent(each.variation(), 1), percent(each.variation(TOGETHER), 1)),
             f"{each.rate * 1e6 / PAPERS_RATE / each.consumers:.1f}",
             *(f"{cpu_s:.2f}" for cpu_s in each.cpu_s_a_batch),
         )
         for each in measured
     ]
     headings = (
-        *("condition", "MB", "partitions", "tables", "batch [MB]", "cycles", "MB/s", "variation [%]"),
+        *(
+            "condition",
+            "MB",
+            "partitions",
+            "tables",
+            "batch [MB]",
+            "cycles",
+            "MB/s",
+            "variation [%]",
+            f"of {TOGETHER} [%]",
+        ),
         *("of the paper's", "consumer [CPU s/batch]", "Spark [CPU s/batch]"),
     )
     late = [sample for sample in memory if sample.at_s >= memory[-1].at_s / 2]
@@ -408,10 +437,13 @@ def page_of(
             ],
         ),
         markdown_table(headings, rates),
-        f"*Of the paper's*: a consumer's share of the rate over the paper's {PAPERS_RATE / 1e6:g} MB/s.",
+        f"*Of {TOGETHER}*: the variation of the rates of {TOGETHER} successive cycles together. *Of the paper's*: a "
+        f"consumer's share of the rate over the paper's {PAPERS_RATE / 1e6:g} MB/s.",
         f"![Density of the cycles' rates]({plot})",
         "## Where the time goes",
         where_the_time_goes(*measured[:2]),
+        "## How even",
+        how_even(measured, noise),
         "## Memory",
         f"One consumer, batches of {LARGE_BATCH / 1e6:g} MB, resident memory in MB over {memory[-1].at_s:.0f} s:",
         markdown_table(
@@ -449,6 +481,21 @@ def where_the_time_goes(small: Measured, large: Measured) -> str:
         f"{spark_ms:.0f} ms a megabyte (to take rows in and write them as Parquet); the consumer, {consumer_s:.2f} s "
         f"and {consumer_ms:.0f} ms a megabyte (fetching, and rows as Arrow). An append to each of five tables costs "
         "the first figure five times, so small batches over many tables are what is slow."
+    )
+
+
+def how_even(measured: Sequence[Measured], noise: float) -> str:
+    """What there is to say of the variation."""
+    cycles, together = (
+        f"{percent(min(of), 1)} to {percent(max(of), 1)} %"
+        for of in zip(*((each.variation(), each.variation(TOGETHER)) for each in measured), strict=True)
+    )
+    return (
+        f"The rates of single cycles vary by {cycles} (coefficient of variation), those of {TOGETHER} successive ones "
+        f"together by {together}. A cycle lasts a second or two, in which the next batch is fetched on the same cores "
+        "as this one is written: what one cycle has done ahead, the next one need not do. On top of that come Java's "
+        "collections of garbage, and the machine itself: a computation that is always the same takes times that vary "
+        f"by {percent(noise, 1)} %."
     )
 
 
