@@ -11,6 +11,7 @@ each consumer is left out, and so are the first minutes of a server, which compi
 
 import argparse
 import base64
+import math
 import os
 import random
 import statistics
@@ -341,8 +342,8 @@ def machine_noise() -> float:
 
 
 def variation(values: Sequence[float]) -> float:
-    """The coefficient of variation."""
-    return statistics.stdev(values) / statistics.mean(values) if len(values) > 1 else 0.0
+    """The coefficient of variation; not a number of fewer than two."""
+    return statistics.stdev(values) / statistics.mean(values) if len(values) > 1 else math.nan
 
 
 def _tree(server: SparkConnectServer) -> list[psutil.Process]:
@@ -404,7 +405,7 @@ def page_of(
         (
             each.name,
             *(each.data.megabytes, each.data.partitions, each.data.tables, f"{each.batch_bytes / 1e6:g}"),
-            *(len(each.cycles), f"{each.rate:.1f}", percent(each.variation(), 1), percent(each.variation(TOGETHER), 1)),
+            *(len(each.cycles), f"{each.rate:.1f}", *(_shown(each.variation(of)) for of in (1, TOGETHER))),
             f"{each.rate * 1e6 / PAPERS_RATE / each.consumers:.1f}",
             *(f"{cpu_s:.2f}" for cpu_s in each.cpu_s_a_batch),
         )
@@ -487,7 +488,7 @@ def where_the_time_goes(small: Measured, large: Measured) -> str:
 def how_even(measured: Sequence[Measured], noise: float) -> str:
     """What there is to say of the variation."""
     cycles, together = (
-        f"{percent(min(of), 1)} to {percent(max(of), 1)} %"
+        f"{_shown(np.nanmin(of))} to {_shown(np.nanmax(of))} %"
         for of in zip(*((each.variation(), each.variation(TOGETHER)) for each in measured), strict=True)
     )
     return (
@@ -497,6 +498,10 @@ def how_even(measured: Sequence[Measured], noise: float) -> str:
         "collections of garbage, and the machine itself: a computation that is always the same takes times that vary "
         f"by {percent(noise, 1)} %."
     )
+
+
+def _shown(variation: float) -> str:
+    return "-" if math.isnan(variation) else percent(variation, 1)
 
 
 def _consumer_memory(sample: MemorySample) -> float:

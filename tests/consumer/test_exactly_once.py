@@ -44,7 +44,7 @@ WHILE_IT_READS = [
     *(fault(KILL, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")),
     fault(KILL, "before", "persist"),
     fault(KILL, "after", "persist"),
-    *(in_flight(seed) for seed in range(8)),
+    *(in_flight(seed) for seed in range(6)),
 ]
 WHILE_IT_TAKES_OVER = [
     *(fault(KILL, when, step) for step in ("fence", "seal", "find", "commit") for when in ("before", "after")),
