@@ -91,14 +91,12 @@ def _fleet(
 
 
 def run_consumer(number: int, file: Path) -> None:
-    import pyarrow
-
+    from cli import memory
     from cli.telemetry import consumer as telemetry
     from consumer.runner import ConsumerError, run
 
     settings = with_jars(load(file))
-    # Arrow's own allocator keeps what each batch leaves behind: a fifth of the process's memory.
-    pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+    memory.give_back()
     try:
         with telemetry.observed(settings, number) as observe, stop_on_signals() as stop:
             run(
