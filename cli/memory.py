@@ -10,8 +10,8 @@ _OPTIONS = {_ARENA_MAX: 2, _MMAP_THRESHOLD: 256 * 1024, _TRIM_THRESHOLD: 1024 * 
 def give_back() -> None:
     """Has what a batch no longer needs go back to the system, where glibc and Arrow would keep it for later.
 
-    Batches are blocks of many megabytes, which come and go in several threads. Kept, in an arena for each thread, they
-    take a third more than they need at any time. A libc that has no such options is left as it is.
+    Batches are blocks of many megabytes, which come and go in several threads, each with an arena that keeps its own. A
+    libc that has no such options is left as it is.
     """
     import pyarrow
 

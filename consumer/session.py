@@ -26,8 +26,8 @@ _OF_EACH_SESSION: Mapping[str, str] = MappingProxyType(
         # A table's log is small: each of the 50 tasks to read it that are the default costs more than it saves.
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.shuffle.partitions": "4",
-        # Each task would write Java for its few rows, and look up whether that was compiled before: a third of the CPU
-        # time of an append.
+        # Each task would write Java for its few rows, and look up whether that was compiled before: much of what an
+        # append takes.
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
 )

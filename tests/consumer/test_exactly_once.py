@@ -185,7 +185,7 @@ def test_one_that_was_frozen_and_wakes_up_ends_and_has_written_nothing_more(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FROZEN[::2], ids=name)
+@pytest.mark.parametrize("fault", FROZEN, ids=name)
 def test_one_that_sleeps_for_longer_than_its_lease_ends_also_where_nobody_took_over(
     fault: Fault, scene: Scene, each_once: EachOnce, driver: Driver, partitions: list[TopicPartition]
 ) -> None:
