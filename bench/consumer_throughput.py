@@ -497,7 +497,8 @@ def how_even(measured: Sequence[Measured], noise: float) -> str:
         f"The rates of single cycles vary by {cycles} (coefficient of variation), those of {TOGETHER} successive ones "
         f"together by {together}. On this machine, a computation that is always the same takes times that vary by "
         f"{percent(noise, 1)} %. What the rest comes from was not measured: candidates are the next batch, which is "
-        "fetched on the same cores while this one is written, Java's collections of garbage, and what it still compiles."
+        "fetched on the same cores while this one is written, Java's collections of garbage, and what it still "
+        "compiles."
     )
 
 
