@@ -38,7 +38,7 @@ from cli.errors import KcgaError
 from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 from cli.topics import Cluster
 from consumer.commands import Holding
-from controller.kafka import KafkaLink, TopicNames
+from controller.kafka import KafkaLink
 from controller.runner import run as control
 from controller.settings import ControllerSettings
 from controller.status.board import Board
@@ -53,7 +53,7 @@ from domain.messages import (
 )
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
-from domain.topics import CONTROLLER_PARTITION
+from domain.topics import CONTROLLER_PARTITION, TopicNames
 from solver import solve
 
 GROUP = "scale"

@@ -9,7 +9,6 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from cli.background import Background
-from controller.kafka import TopicNames
 from domain.messages import (
     ConsumerCommand,
     ConsumerReport,
@@ -19,7 +18,7 @@ from domain.messages import (
     decode_to_controller,
 )
 from domain.partitions import TopicPartition
-from domain.topics import CONTROLLER_PARTITION
+from domain.topics import CONTROLLER_PARTITION, TopicNames
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def run_consumer(number: int, file: Path) -> None:
     from consumer.runner import ConsumerError, run
 
     settings = with_jars(load(file))
-    memory.give_back()
+    memory.share_one_arena()
     try:
         with telemetry.observed(settings, number) as observe, stop_on_signals() as stop:
             run(

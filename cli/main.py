@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli import logs
 from cli.consumer_number import consumer_number
 from cli.errors import KcgaError
 from cli.packing.formats import FiguresFormat, PlanFormat
@@ -72,6 +71,7 @@ def up(
 @app.command()
 def monitor(settings: SettingsFile) -> None:
     """Measure the write speed of each partition and publish it."""
+    from cli import logs
     from cli.components import run_monitor
 
     logs.configure("monitor")
@@ -81,6 +81,7 @@ def monitor(settings: SettingsFile) -> None:
 @app.command()
 def controller(settings: SettingsFile) -> None:
     """Decide how many consumers there are and which partition each reads, and carry it out."""
+    from cli import logs
     from cli.components import run_controller
 
     logs.configure("controller")
@@ -100,6 +101,7 @@ def consumer(
     settings: SettingsFile,
 ) -> None:
     """Read the partitions that the controller assigns and write them to the lake."""
+    from cli import logs
     from cli.components import run_consumer
 
     logs.configure(f"consumer {number}")

@@ -2,21 +2,20 @@
 
 import ctypes
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+_ARENA_MAX = -8
 """As in glibc's malloc.h."""
-_OPTIONS = {_ARENA_MAX: 2, _MMAP_THRESHOLD: 256 * 1024, _TRIM_THRESHOLD: 1024 * 1024}
 
 
-def give_back() -> None:
-    """Has what a batch no longer needs go back to the system, where glibc and Arrow would keep it for later.
+def share_one_arena() -> None:
+    """Has all threads allocate from the same memory, Arrow too.
 
-    Batches are blocks of many megabytes, which come and go in several threads, each with an arena that keeps its own. A
-    libc that has no such options is left as it is.
+    A batch is blocks of many megabytes, which are made in one thread and let go in another. With an arena for each
+    thread, and a pool of Arrow's own, each would keep for later what the others could use. A libc that has no arenas is
+    left as it is.
     """
     import pyarrow
 
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        for option, value in _OPTIONS.items():
-            mallopt(option, value)
+        mallopt(_ARENA_MAX, 1)

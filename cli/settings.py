@@ -11,10 +11,10 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from cli.errors import UsageError
 from consumer.settings import ConsumerSettings
-from controller.kafka import TopicNames
 from controller.kubernetes.settings import NAME, KubernetesSettings
 from controller.settings import ControllerSettings
 from domain import topics
+from domain.topics import TopicNames
 from monitor.settings import MonitorSettings
 
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from cli.errors import KcgaError, UsageError
 from cli.refusals import reason
-from controller.kafka import TopicNames
+from domain.topics import TopicNames
 
 REQUEST_TIMEOUT_S = 15.0
 AN_HOUR_MS = 3_600_000

@@ -7,7 +7,6 @@ begins thereby fences the one before: what a deposed controller still sends is r
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer
@@ -53,13 +52,6 @@ class DeposedError(Exception):
     """Another controller of the group has begun: this one must not act any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicNames:
-    write_speed: str = topics.WRITE_SPEED
-    metadata: str = topics.METADATA
-    decisions: str = topics.DECISIONS
-
-
 class KafkaLink:
     """Receives what is sent to the controller and sends what it commands.
 
@@ -78,9 +70,9 @@ class KafkaLink:
         bootstrap_servers: str,
         group: str,
         client_config: Mapping[str, str] | None = None,
-        names: TopicNames | None = None,
+        names: topics.TopicNames | None = None,
     ) -> None:
-        self._names = names or TopicNames()
+        self._names = names or topics.TopicNames()
         self._incarnation = uuid.uuid4().hex
         self._epoch = 0
         self._received_from: list[Position] = []

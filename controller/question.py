@@ -120,4 +120,5 @@ def _problem(
         pinned=pinned,
         immovable=immovable,
         time_limit_s=settings.time_limit_s,
+        absolute_gap=settings.absolute_gap,
     )

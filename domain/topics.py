@@ -1,5 +1,7 @@
 """The names of the topics that kcga's components talk through, unless the settings name others."""
 
+from dataclasses import dataclass
+
 WRITE_SPEED = "monitor.writeSpeed"
 """From the monitor to the controller: the write speed of each partition."""
 
@@ -11,3 +13,12 @@ DECISIONS = "controller.decisions"
 
 CONTROLLER_PARTITION = 0
 """The partition of METADATA that the controller reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNames:
+    """What the three topics of a group are called."""
+
+    write_speed: str = WRITE_SPEED
+    metadata: str = METADATA
+    decisions: str = DECISIONS

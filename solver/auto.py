@@ -37,11 +37,11 @@ _MOSTLY = 0.02
 """Of the consumers: where the kept sets of no more than this are not all listed, the others decide."""
 
 
-def run(problem: Problem, record: Record, deadline: Deadline) -> None:
+def run(instance: Instance, record: Record, deadline: Deadline) -> None:
     """The exact engines that suit the size, the shape and the time."""
-    instance = _begun(problem, record, deadline)
-    if record.is_proven or deadline.passed:
+    if deadline.passed:
         return
+    problem = instance.problem
     if not instance.is_regular:
         if len(instance.sizes) <= _MOST_FOR_CP_SAT:
             _search_by_cp_sat(instance, record, deadline)
@@ -63,14 +63,6 @@ def run(problem: Problem, record: Record, deadline: Deadline) -> None:
     improve = improve_by_parts if _is_nearly_all(listing, instance) else improve_by_neighbourhoods
     improve(problem, record, deadline)
     prover.join(deadline.remaining)
-
-
-def _begun(problem: Problem, record: Record, deadline: Deadline) -> Instance:
-    instance = Instance.of(problem)
-    record.raise_bound(pooled_bound(instance))
-    if record.best is None or not problem.is_plain:
-        construct.offer_plans(instance, record, deadline)
-    return instance
 
 
 def _listed(instance: Instance) -> Listing:
@@ -195,10 +187,9 @@ def _seconds_for_all(count: int) -> float:
     return 1.5 * math.pow(count / 1000, 1.7)
 
 
-def run_arc_flow(problem: Problem, record: Record, deadline: Deadline) -> None:
+def run_arc_flow(instance: Instance, record: Record, deadline: Deadline) -> None:
     """The arc-flow engine alone, on the whole problem."""
-    instance = _begun(problem, record, deadline)
-    if record.is_proven or deadline.passed or not instance.is_regular:
+    if deadline.passed or not instance.is_regular:
         return
     listing = _listed(instance)
     if not listing.partial:
@@ -208,11 +199,5 @@ def run_arc_flow(problem: Problem, record: Record, deadline: Deadline) -> None:
         _search_generated(instance, listing, record, deadline)
 
 
-def run_cp_sat(problem: Problem, record: Record, deadline: Deadline) -> None:
-    """The paper's model on CP-SAT, on the whole problem."""
-    instance = _begun(problem, record, deadline)
-    if not record.is_proven and not deadline.passed:
-        _search_by_cp_sat(instance, record, deadline)
-
-
-ENGINES = {"auto": run, arc_flow.NAME: run_arc_flow, CP_SAT: run_cp_sat}
+ENGINES = {"auto": run, arc_flow.NAME: run_arc_flow, CP_SAT: _search_by_cp_sat}
+"""Each improves a record that is neither proven yet nor out of time."""

@@ -8,10 +8,11 @@ many partitions to list what it could keep.
 import numpy as np
 
 from domain.assignment import Assignment, ConsumerId
-from solver.bounds import fewest_bins
+from solver.bounds import fewest_bins, pooled_bound
 from solver.deadline import Deadline
 from solver.instance import FIT_TOLERANCE, Instance
 from solver.knapsack import best_sets
+from solver.problem import Problem
 from solver.record import Record
 
 NAME = "least-eviction"
@@ -22,6 +23,15 @@ _MOST_TRIED = 20
 """Consumers that are tried to be cleared for an item."""
 _MOST_FAILURES = 30
 """Items for which no consumer could be cleared: after so many there is no room to be made."""
+
+
+def begin(problem: Problem, record: Record, deadline: Deadline) -> Instance:
+    """The bound that arithmetic gives, and plans by rule where the heuristics know too few of the rules."""
+    instance = Instance.of(problem)
+    record.raise_bound(pooled_bound(instance))
+    if record.best is None or not problem.is_plain:
+        offer_plans(instance, record, deadline)
+    return instance
 
 
 def offer_plans(instance: Instance, record: Record, deadline: Deadline) -> None:

@@ -37,6 +37,8 @@ class Problem:
     """The lowest number that a new consumer may have."""
     time_limit_s: float = 1.0
     """Of the whole call."""
+    absolute_gap: float = 0.0
+    """In consumers: an exact engine is done with a plan whose objective is above the optimum by no more than this."""
     seed: int = 0
     packing_capacity: float | None = None
     """What a consumer that is given a partition may hold afterwards, in bytes/s; `capacity` where there is none.
@@ -75,6 +77,8 @@ class Problem:
             raise ProblemError(f"migration_weight is {self.migration_weight}: it must be a number, 0 or more")
         if not (math.isfinite(self.time_limit_s) and self.time_limit_s > 0):
             raise ProblemError(f"time_limit_s is {self.time_limit_s}: it must be a number of seconds above 0")
+        if not (math.isfinite(self.absolute_gap) and self.absolute_gap >= 0):
+            raise ProblemError(f"absolute_gap is {self.absolute_gap}: it must be a number of consumers, 0 or more")
         if self.min_consumers < 0:
             raise ProblemError(f"min_consumers is {self.min_consumers}: it must be 0 or more")
         if self.max_consumers is not None and self.max_consumers < max(1, self.min_consumers):

@@ -47,11 +47,16 @@ class Record:
     @property
     def cutoff(self) -> float:
         """A part of the search space whose bound is not below this one holds nothing worth finding."""
-        return self.objective * (1 - self.tolerance)
+        return min(self.objective * (1 - self.tolerance), self.objective - self.problem.absolute_gap)
 
     @property
     def is_proven(self) -> bool:
+        """Whether nothing worth finding is left."""
         return self._best is not None and self._bound >= self.cutoff
+
+    @property
+    def is_optimal(self) -> bool:
+        return self._best is not None and self._bound >= self.objective * (1 - OPTIMALITY_TOLERANCE)
 
     def offer(self, assignment: Assignment, engine: str) -> bool:
         """Keeps `assignment` if it is feasible and better than what there is, and says whether it did."""

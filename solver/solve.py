@@ -113,10 +113,15 @@ def _exact(problem: Problem, engine: str, record: Record, started: float) -> Sta
         try:
             engines_stop = deadline.earlier(_WINDING_UP * problem.time_limit_s)
             start(problem, record, engines_stop)
-            # Loading OR-Tools takes longer than some limits: it is done here, where nobody has to wait for it.
-            from solver import auto
+            # Loading NumPy and OR-Tools takes longer than some limits: it is done here, where nobody has to wait for
+            # it, and where it is needed.
+            from solver import construct
 
-            auto.ENGINES[engine](problem, record, engines_stop)
+            instance = construct.begin(problem, record, engines_stop)
+            if not record.is_proven:
+                from solver import auto
+
+                auto.ENGINES[engine](instance, record, engines_stop)
         except Exception as error:
             errors.append(error)
         finally:
@@ -130,6 +135,7 @@ def _exact(problem: Problem, engine: str, record: Record, started: float) -> Sta
         record.close()
     if errors:
         raise errors[0]
-    if record.is_proven:
+    if record.is_optimal:
         return Status.OPTIMAL
-    return Status.FALLBACK if record.best is None or is_start(record.best.engine) else Status.FEASIBLE
+    fell_back = record.best is None or (is_start(record.best.engine) and not record.is_proven)
+    return Status.FALLBACK if fell_back else Status.FEASIBLE

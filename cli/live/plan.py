@@ -6,6 +6,7 @@ rules: `pose`, the solver, `decide`.
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 
 from cli.errors import KcgaError
 from cli.live.recent import Recent, recent
@@ -31,7 +32,7 @@ def plan_now(settings: Settings) -> Decision:
     """
     with ThreadPoolExecutor(1) as pool:
         # Loading the solver takes as long as reading the topics.
-        solver = pool.submit(_load_solver, settings.controller.engine)
+        solver = pool.submit(import_module, "solver.construct")
         told = recent(settings, whole_window=True)
         solver.result()
     controller = settings.controller
@@ -47,13 +48,6 @@ def in_words(decision: Decision) -> Iterator[str]:
     """A line each."""
     yield "If the controller decided now (nothing was sent, nothing is changed by asking):"
     yield from explain(decision)
-
-
-def _load_solver(engine: str) -> None:
-    from domain.partitions import TopicPartition
-    from solver import Problem, solve
-
-    solve(Problem({TopicPartition("any", 0): 1.0}, 2.0), engine)
 
 
 def _decide(settings: ControllerSettings, told: Recent) -> Decision:

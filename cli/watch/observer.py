@@ -18,12 +18,11 @@ from cli.background import Background
 from cli.errors import KcgaError
 from cli.watch.readers import MostReaders, ReadLog, most_readers
 from consumer import log_offsets
-from controller.kafka import TopicNames
 from controller.status.group_fold import GroupFold, GroupMessage
 from controller.status.group_view import GroupView
 from domain.messages import ConsumerReport, Decision, MessageError, WriteSpeedReport, decode_to_controller
 from domain.partitions import TopicPartition
-from domain.topics import CONTROLLER_PARTITION
+from domain.topics import CONTROLLER_PARTITION, TopicNames
 
 REQUEST_TIMEOUT_S = 5.0
 _RECEIVE_S = 0.2

@@ -10,9 +10,9 @@ from cli.embedded.broker import Broker
 from cli.errors import KcgaError
 from cli.topics import Cluster
 from cli.watch.observer import Observer
-from controller.kafka import TopicNames
 from controller.status.group_view import GroupView
 from domain.messages import ConsumerState, ControllerClaim
+from domain.topics import TopicNames
 from tests.cli.watch_messages import BEGAN, cycle, decision, partition, read, report, write_speeds
 
 WAIT_S = 60.0

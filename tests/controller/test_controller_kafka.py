@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from cli.embedded.broker import Broker
 from cli.topics import Cluster
-from controller.kafka import DeposedError, KafkaLink, Received, TopicNames
+from controller.kafka import DeposedError, KafkaLink, Received
 from domain.messages import (
     Action,
     ConsumerCommand,
@@ -24,6 +24,7 @@ from domain.messages import (
 )
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
+from domain.topics import TopicNames
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from cli.embedded.broker import Broker
 from cli.embedded.load import LoadReport, run_load
 from cli.embedded.load_profile import Course, LoadProfile
 from cli.watch.observer import Observer
-from controller.kafka import TopicNames
 from controller.status.group_view import GroupView
 from domain.partitions import TopicPartition
+from domain.topics import TopicNames
 from tests.kubernetes.control_plane import ControlPlane
 
 NAMESPACE = "kcga"
