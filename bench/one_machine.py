@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.figures import markdown_table, run_facts
-from bench.reaction import CALM_S, GROUP_WINDOW_S, LOAD, await_handovers, handover, of_shift, planned, scaled, shifted
+from bench.reaction import CALM_S, GROUP_WINDOW_S, LOAD, await_calm, handover, of_shift, planned, scaled, shifted
 from bench.running_group import Bench
 from bench.scale import Watch
 from bench.stepped_load import RECORD_BYTES, SteppedLoad
@@ -92,8 +92,7 @@ def run(services: Services, folder: Path, options: argparse.Namespace) -> Course
                 readers = planned(heard.decisions)
                 victim = sorted(readers.consumers)[number % len(readers.consumers)]
                 stepped_at = load.step(shifted(shares, readers, victim, capacity))
-                await_handovers(heard, stepped_at)
-                time.sleep(CALM_S)
+                await_calm(heard, stepped_at)
             course.seconds = time.monotonic() - began
             course.records, course.messages = load.acknowledged - records, said(heard) - messages
             course.controller_cpu_s, course.controller_bytes = watch.cpu_s - cpu_s, watch.peak_bytes

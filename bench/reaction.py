@@ -45,7 +45,7 @@ LOAD = 1.35
 TOO_MUCH = 1.2
 """What the load of one of them grows to, in consumers."""
 CALM_S = 8.0
-"""Between a handover and the next step."""
+"""Between what a step leads to and the next one."""
 COMMANDS = ("explain", "plan", "status")
 """Of `kcga`, which people ask about the group."""
 ASKED_WITHIN_S = 2.0
@@ -135,9 +135,8 @@ def shift_load(services: Services, folder: Path, partitions: int, shifts: int, f
                 readers = planned(heard.decisions)
                 victim = sorted(readers.consumers)[number % len(readers.consumers)]
                 stepped_at = load.step(shifted(shares, readers, victim))
-                await_handovers(heard, stepped_at)
+                await_calm(heard, stepped_at)
                 figures.decision.append(next(of_shift(heard, stepped_at)).decided_at - stepped_at)
-                time.sleep(CALM_S)
                 for name in COMMANDS:
                     figures.asked.setdefault(name, []).append(bench.asked(name))
         finally:
@@ -154,6 +153,15 @@ def await_handovers(heard: Transcript, since: float) -> None:
     heard.wait_until(
         lambda: all(handover(heard, decision) is not None for decision in of_shift(heard, since)), "the last start"
     )
+
+
+def await_calm(heard: Transcript, since: float) -> None:
+    """The same, until nothing more is decided: while a window fills with a step, it may lead to two decisions."""
+    while True:
+        await_handovers(heard, since)
+        time.sleep(CALM_S)
+        if heard.decisions[-1].decided_at < time.time() - CALM_S:
+            return
 
 
 def planned(decisions: Sequence[Decision]) -> Assignment:

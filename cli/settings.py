@@ -121,6 +121,18 @@ class Settings(BaseSettings):
             )
         return consumer
 
+    @field_validator("consumer")
+    @classmethod
+    def _may_read_what_it_is_given(cls, consumer: ConsumerSettings, info: ValidationInfo) -> ConsumerSettings:
+        controller = info.data.get("controller")
+        limit = consumer.rate_limit
+        if controller is not None and limit is not None and limit < controller.consumer_capacity:
+            raise ValueError(
+                f"rate_limit ({limit:g}) must not be less than consumer_capacity of the controller "
+                f"({controller.consumer_capacity:g}): a consumer would fall behind with what it is given"
+            )
+        return consumer
+
     @field_validator("fleet")
     @classmethod
     def _has_a_name_on_kubernetes(cls, fleet: str, info: ValidationInfo) -> str:

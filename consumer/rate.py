@@ -1,4 +1,4 @@
-"""How fast a consumer is while it always has enough to do: the constant that packing rests on.
+"""How fast a consumer is while it always has enough to do: the constant that packing rests on. Measured, or made so.
 
 A cycle counts if it shows the consumer's own limit: its batch was full, and no request for its records came back empty.
 Its time is that from the end of the write before to the end of its own, whichever of fetching and writing took it.
@@ -50,3 +50,21 @@ class SaturatedRate:
             record_bytes=record_bytes,
             compression=compression,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How far batches are apart so that they are read no faster than a limit. What is slow once is not made up for."""
+
+    bytes_per_s: float | None
+    """The limit, if there is one."""
+    free_at: float = -math.inf
+    """When the next batch may be written."""
+
+    def after(self, size_bytes: int, at: float) -> "Pace":
+        """With a batch of so many bytes of keys and values that began to be written then, on any clock."""
+        return self if self.bytes_per_s is None else replace(self, free_at=at + size_bytes / self.bytes_per_s)
+
+    def wait_s(self, at: float) -> float:
+        """How long the next batch has to wait then, in seconds."""
+        return max(0.0, self.free_at - at)

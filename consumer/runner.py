@@ -41,7 +41,7 @@ from consumer.kafka import FatalKafkaError, brief, common_config, fetching_confi
 from consumer.lake import Lake
 from consumer.lease import Lease
 from consumer.offsets import FencedError, GroupOffsets
-from consumer.rate import SaturatedRate
+from consumer.rate import Pace, SaturatedRate
 from consumer.session import LakeError, SparkGoneError
 from consumer.settings import ConsumerSettings
 from consumer.takeover import take_over
@@ -201,6 +201,7 @@ class ConsumerProcess:
         self._fault: str | None = None
         self._largest_bytes = 0
         self._rate = SaturatedRate()
+        self._pace = Pace(settings.rate_limit)
         self._record_bytes = 0.0
         self._written_at: float | None = None
         """When the last write ended, on the monotonic clock; none where the time since then tells nothing of the rate:
@@ -312,6 +313,8 @@ class ConsumerProcess:
             self._largest_bytes = max(self._largest_bytes, *(record.bytes for record in fetched.records), 0)
         elif self._writing is not None:
             wait_for(self._writing.write.under_way, timeout=LOOK_EVERY_S)
+        elif gathering.batch.records and (wait_s := self._pace.wait_s(time.monotonic())):
+            self._stop.wait(min(wait_s, LOOK_EVERY_S))
         else:
             self._gathering = _Gathering()
             if gathering.batch.records:
@@ -326,7 +329,9 @@ class ConsumerProcess:
         reads = batch.reads(self._holding.stints)
         today, limit_s = datetime.now(UTC).date(), self._settings.write_limit_s
         write = BatchWrite(self._lake, self._version, batch, today, limit_s, self._columns)
-        self._writing = _Writing(write, batch, reads, fetch_s, saturated, time.monotonic())
+        began = time.monotonic()
+        self._pace = self._pace.after(batch.bytes, began)
+        self._writing = _Writing(write, batch, reads, fetch_s, saturated, began)
         write.begin()
 
     def _finish_write(self) -> None:

@@ -51,6 +51,7 @@ def test_the_environment_goes_before_the_file(file: Path, monkeypatch: pytest.Mo
         ("[controller]\ncolour = 'blue'", "controller.colour: extra inputs are not permitted"),
         ("[topics]\nmetadata = 'a b'", "topics.metadata"),
         ("[controller]\nheartbeat_timeout_s = 30", r"consumer: lease_s \(30\) must be less than heartbeat_timeout_s"),
+        ("rate_limit = 2_000_000", r"consumer: rate_limit \(2e\+06\) must not be less than consumer_capacity"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value(file: Path, change: str, complaint: str) -> None:

@@ -97,6 +97,17 @@ def test_a_consumer_that_has_enough_to_do_says_how_fast_it_is(
     assert told.record_bytes == 200
 
 
+def test_a_consumer_reads_no_faster_than_its_limit_and_says_so(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition]
+) -> None:
+    driver.produce(partitions[0], 0, 40_000)
+    start_consumer(1, batch_bytes=1_000_000, rate_limit=400_000)
+    driver.start(partitions[:1], driver.wait_for(ready))
+    told = driver.wait_for(lambda report: report.throughput is not None).throughput
+    assert told is not None
+    assert told.bytes_per_s <= 400_000 * 1.1
+
+
 def test_a_record_larger_than_a_batch_and_one_with_no_time_are_read_like_any_other(
     driver: Driver,
     start_consumer: StartConsumer,

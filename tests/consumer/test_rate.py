@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.rate import FEWEST, NEWEST, SaturatedRate
+from consumer.rate import FEWEST, NEWEST, Pace, SaturatedRate
 
 
 def rate_of(*cycles: tuple[int, float]) -> SaturatedRate:
@@ -40,3 +40,16 @@ def test_the_rate_lies_between_the_slowest_and_the_fastest_cycle(cycles: list[tu
     assert told is not None
     rates = [size_bytes / seconds for size_bytes, seconds in cycles]
     assert min(rates) * (1 - 1e-9) <= told.bytes_per_s <= max(rates) * (1 + 1e-9)
+
+
+def test_a_limit_keeps_batches_apart_by_what_they_take_and_makes_up_for_nothing() -> None:
+    pace = Pace(2_000_000.0)
+    assert pace.wait_s(100.0) == 0
+    pace = pace.after(5_000_000, 100.0)
+    assert pace.wait_s(101.0) == 1.5
+    assert pace.wait_s(110.0) == 0
+    assert pace.after(5_000_000, 110.0).wait_s(110.0) == 2.5
+
+
+def test_without_a_limit_nothing_waits() -> None:
+    assert Pace(None).after(5_000_000, 100.0).wait_s(100.0) == 0
