@@ -120,5 +120,5 @@ def _problem(
         pinned=pinned,
         immovable=immovable,
         time_limit_s=settings.time_limit_s,
-        absolute_gap=settings.absolute_gap,
+        absolute_gap=min(settings.weight, 1.0) * settings.rscore_tolerance,
     )

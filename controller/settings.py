@@ -60,9 +60,9 @@ class ControllerSettings(BaseModel):
     plan is made by rule."""
     time_limit_s: Seconds = 1.0
     """Of one call of the solver."""
-    absolute_gap: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.01
-    """In consumers: a plan that is proven to cost at most this more than the best is good enough, and is not waited for
-    any longer. 0 searches for the optimum."""
+    rscore_tolerance: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """A plan is good enough, and is not searched any further, once it is proven to move at most this share of a
+    consumer's capacity more than the best. 0 searches for the optimum."""
     recovery_time_s: Annotated[float, Field(ge=0, le=604_800, allow_inf_nan=False)] = 300.0
     """Within what time a backlog is to be drained: a partition counts as its write speed and its backlog over this. 0
     leaves backlogs out, as in the paper. See `docs/decisions/0008-backlog.md`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -62,6 +63,24 @@ def moves(decision: Decision) -> dict[int, str | None]:
 
 def held_back_by(decision: Decision) -> list[Restraint]:
     return [each.by for each in decision.held_back]
+
+
+@pytest.mark.parametrize(("weight", "gap"), [(0.0, 0.0), (0.5, 0.005), (20.0, 0.01)])
+def test_what_may_be_left_to_gain_is_priced_as_migration_is_and_never_a_consumer(weight: float, gap: float) -> None:
+    sizes = {p(0): Size(50.0)}
+    situation = Situation(
+        triggers=(WHY,),
+        sizes=sizes,
+        highest=sizes,
+        measured_at=99.0,
+        current=Assignment(),
+        gone={},
+        named=sizes.keys(),
+        missing=frozenset(),
+        paused=False,
+    )
+    question = pose(situation, SETTINGS.model_copy(update={"migration_weight": weight, "rscore_tolerance": 0.01}))
+    assert question.problem.absolute_gap == pytest.approx(gap)
 
 
 def test_a_partition_leaves_a_consumer_that_was_above_its_capacity() -> None:
