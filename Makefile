@@ -35,17 +35,21 @@ test-pods: $(READY)  ## A group in pods of the image kcga:local: real kubelet, c
 image:  ## The container image, kcga:local (needs docker or podman; ARGS="--build-arg BASE=..." as they take them)
 	@if docker info >/dev/null 2>&1; then docker build --tag kcga:local $(ARGS) .; else podman build --tag kcga:local $(ARGS) .; fi
 
-bench: $(READY)  ## The figures in docs/benchmarks, anew: about an hour on a quiet machine
+bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet machine
 	@mkdir -p $(BENCHMARKS)
 	@$(BIN)/python -m bench.paper --iterations 150
 	@$(BIN)/python -m bench.heuristics > $(BENCHMARKS)/heuristics.md
 	@$(BIN)/python -m bench.engines
 	@$(BIN)/python -m bench.scaling
-	@$(BIN)/python -m bench.consumer_throughput --folder $(BENCHMARKS)
+	@$(BIN)/python -m bench.consumer_throughput --memory-s 600
 	@$(BIN)/python -m bench.latency --folder $(BENCHMARKS)
 	@rm -rf build/check && mkdir -p build/check
 	@$(BIN)/kcga up --for 120 --keep build/check/run --output json > build/check/summary.json
 	@$(BIN)/python -m bench.latency.check build/check/run build/check/summary.json > $(BENCHMARKS)/latency-check.md
+	@$(BIN)/python -m bench.pipeline
+	@$(BIN)/python -m bench.scale
+	@$(BIN)/python -m bench.one_machine
+	@$(BIN)/python -m tests.kubernetes.measure > $(BENCHMARKS)/deployments.md
 	@$(BIN)/python -m bench.reaction > $(BENCHMARKS)/reaction.md
 	@$(BIN)/python -m bench.steady --seconds 600 > $(BENCHMARKS)/steady.md
 	@$(BIN)/python -m bench.steady --seconds 600 --swing 50 --scale-down-window 40 >> $(BENCHMARKS)/steady.md

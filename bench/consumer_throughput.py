@@ -344,8 +344,8 @@ def measure(
         three = "three consumers"
         measured.append(bench.run(three, tests[0], server, LARGE_BATCH, cores, limit_s=group_s, consumers=3))
         starts["Spark Connect"] = bench.start_time({"spark_remote": server.remote})
+        starts["a JVM of its own"] = bench.start_time({"spark_master": "local[1]"})
         memory = bench.watch_memory(tests[0], server, memory_s)
-    starts["a JVM of its own"] = bench.start_time({"spark_master": "local[1]"})
     return measured, memory, starts
 
 
