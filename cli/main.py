@@ -1,6 +1,7 @@
 """The command line: one function for each command; what they do is in the modules that they import."""
 
 import json
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -194,7 +195,9 @@ def plan(
     from cli.settings import load
 
     decision = plan_now(load(settings))
-    print(decision.model_dump_json() if output is OutputFormat.JSON else "\n".join(in_words(decision)))  # noqa: T201
+    print(decision.model_dump_json() if output is OutputFormat.JSON else "\n".join(in_words(decision)), flush=True)  # noqa: T201
+    # An engine that was left behind when its time was up may be in native code for long: nobody has to wait for it.
+    os._exit(0)
 
 
 @app.command()

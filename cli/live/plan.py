@@ -1,11 +1,14 @@
 """`kcga plan`: what the controller would do if it decided now. A dry run: nothing is sent, and nobody is asked.
 
 The situation is put together from what the topics tell, with the controller's own types, and is decided by its own
-rules: `pose`, the solver, `decide`.
+rules: `pose`, the solver, `decide`. Somebody waits for the answer: what reading takes is taken from the solver's time,
+up to half of it.
 """
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib import import_module
 
 from cli.errors import KcgaError
@@ -30,6 +33,7 @@ def plan_now(settings: Settings) -> Decision:
     Raises:
         KcgaError: the cluster does not answer, or there are no fresh write speeds.
     """
+    began = time.monotonic()
     with ThreadPoolExecutor(1) as pool:
         # Loading the solver takes as long as reading the topics.
         solver = pool.submit(import_module, "solver.construct")
@@ -41,7 +45,7 @@ def plan_now(settings: Settings) -> Decision:
             f"there are no fresh write speeds on {settings.topics.write_speed}: the controller decides nothing without "
             "them; does kcga monitor run?"
         )
-    return _decide(controller, told)
+    return _decide(controller, told, began)
 
 
 def in_words(decision: Decision) -> Iterator[str]:
@@ -50,7 +54,7 @@ def in_words(decision: Decision) -> Iterator[str]:
     yield from explain(decision)
 
 
-def _decide(settings: ControllerSettings, told: Recent) -> Decision:
+def _decide(settings: ControllerSettings, told: Recent, began: float) -> Decision:
     from solver import solve
 
     restraints = Restraints(settings, paused=told.paused)
@@ -64,13 +68,15 @@ def _decide(settings: ControllerSettings, told: Recent) -> Decision:
             shrank = record.consumers < record.found
             restraints.carried_out(decision.decided_at, decision.plan.rscore, fewer_consumers=shrank)
     question = pose(_situation(settings, told, sizes, restraints), settings)
+    limit_s = question.problem.time_limit_s
+    left_s = max(limit_s / 2, limit_s - (time.monotonic() - began))
     newest = max(((decision.epoch, decision.number) for decision in told.decisions), default=(told.epoch or 0, 0))
     return decide(
         number=newest[1] + 1,
         epoch=newest[0],
         at=told.at,
         question=question,
-        solution=solve(question.problem, settings.engine),
+        solution=solve(replace(question.problem, time_limit_s=left_s), settings.engine),
         restraints=restraints,
     )
 
