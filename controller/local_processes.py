@@ -2,12 +2,18 @@
 
 Each has a file in a folder of the group's that names its process, so that a controller that begins finds the consumers
 of the one before. A process is known by its number and the time it began: numbers are used again.
+
+Two controllers may be at work, one of which does not know yet that it has been replaced; and one may be killed between
+the start of a process and its file. So a file is only made where there is none, and only removed by who knows that its
+process has ended; and a process that no file names is killed by the next controller that begins.
 """
 
 import json
+import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +21,9 @@ import psutil
 
 from controller.fleet import FleetError
 from domain.assignment import ConsumerId
+
+MARK = "KCGA_CONSUMER_OF"
+"""The environment variable that tells of a consumer's process, and of those that it starts, whose folder is theirs."""
 
 
 @dataclass(slots=True)
@@ -34,36 +43,41 @@ class LocalProcesses:
     """
 
     def __init__(self, folder: Path, command: Callable[[ConsumerId], Sequence[str]], grace_s: float = 20.0) -> None:
-        self._folder = folder
+        self._folder = folder.resolve()
         self._command = command
         self._grace_s = grace_s
         self._consumers: dict[ConsumerId, _Consumer] = {}
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in sorted(folder.glob("*.json")):
-            self._adopt(file)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._adopt_all()
+        self._kill_strays()
 
     def consumers(self) -> frozenset[ConsumerId]:
         for consumer in list(self._consumers):
             self._look_after(consumer)
+        self._adopt_all()
         return frozenset(self._consumers)
 
     def create(self, consumer: ConsumerId) -> None:
         if consumer in self._consumers:
             raise FleetError(f"consumer {consumer} exists already")
+        self._adopt(consumer)
+        if consumer in self._consumers:
+            return  # another controller has begun it
+        placed = False
         try:
-            with self._log_file(consumer).open("ab") as log:
-                started = subprocess.Popen(
-                    self._command(consumer), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-                )
-            process = psutil.Process(started.pid)
-            identity = {"pid": process.pid, "create_time": process.create_time()}
-            file = self._file(consumer)
-            file.with_suffix(".new").write_text(json.dumps(identity))
-            file.with_suffix(".new").replace(file)
+            process = self._start(consumer)
+            try:
+                placed = self._place(consumer, process)
+            finally:
+                if not placed:
+                    process.kill()
+                    process.wait()
         except (OSError, psutil.Error) as error:
             raise FleetError(f"consumer {consumer} could not be started: {error}") from error
-        started.returncode = 0  # from here on psutil waits for it; Popen would warn that it still runs
-        self._consumers[consumer] = _Consumer(process)
+        if placed:
+            self._consumers[consumer] = _Consumer(process)
+        else:
+            self._adopt(consumer)
 
     def delete(self, consumer: ConsumerId) -> None:
         entry = self._consumers.get(consumer)
@@ -76,9 +90,9 @@ class LocalProcesses:
 
     def close(self) -> None:
         """Ends all consumers and waits until they have ended."""
-        for consumer in self.consumers():
-            self.delete(consumer)
-        while self.consumers():
+        while consumers := self.consumers():
+            for consumer in consumers:
+                self.delete(consumer)
             time.sleep(0.05)
 
     def _file(self, consumer: ConsumerId) -> Path:
@@ -87,19 +101,70 @@ class LocalProcesses:
     def _log_file(self, consumer: ConsumerId) -> Path:
         return self._folder / f"consumer-{consumer}.log"
 
-    def _adopt(self, file: Path) -> None:
-        """Takes over the consumer that the file names, where it still runs."""
+    def _start(self, consumer: ConsumerId) -> psutil.Process:
+        with self._log_file(consumer).open("ab") as log:
+            started = subprocess.Popen(
+                self._command(consumer),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | {MARK: str(self._folder)},
+                start_new_session=True,
+            )
+        process = psutil.Process(started.pid)
+        started.returncode = 0  # from here on psutil waits for it; Popen would warn that it still runs
+        return process
+
+    def _place(self, consumer: ConsumerId, process: psutil.Process) -> bool:
+        """Makes the consumer's file, at once and whole, unless there is one."""
+        new = self._folder / f"{process.pid}.new"
+        new.write_text(json.dumps({"pid": process.pid, "create_time": process.create_time()}))
         try:
-            consumer = int(file.stem.removeprefix("consumer-"))
-            identity = json.loads(file.read_text())
+            os.link(new, self._file(consumer))
+        except FileExistsError:
+            return False
+        finally:
+            new.unlink()
+        return True
+
+    def _named(self, consumer: ConsumerId) -> psutil.Process | None:
+        """The process that the consumer's file names, where it still runs."""
+        try:
+            identity = json.loads(self._file(consumer).read_text())
             process = psutil.Process(identity["pid"])
             same = process.create_time() == identity["create_time"] and process.status() != psutil.STATUS_ZOMBIE
         except (OSError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
-            same = False
-        if same:
-            self._consumers[consumer] = _Consumer(process)
+            return None
+        return process if same else None
+
+    def _adopt(self, consumer: ConsumerId) -> None:
+        """Takes over the consumer that its file names; a file that names no process is removed."""
+        if not self._file(consumer).exists():
+            return
+        process = self._named(consumer)
+        if process is None:
+            self._file(consumer).unlink(missing_ok=True)
         else:
-            file.unlink(missing_ok=True)
+            self._consumers[consumer] = _Consumer(process)
+
+    def _adopt_all(self) -> None:
+        for file in sorted(self._folder.glob("consumer-*.json")):
+            number = file.stem.removeprefix("consumer-")
+            if not number.isdecimal():
+                file.unlink(missing_ok=True)
+            elif int(number) not in self._consumers:
+                self._adopt(int(number))
+
+    def _kill_strays(self) -> None:
+        known = {each.process.pid for each in self._consumers.values()}
+        for consumer in list(self._consumers.values()):
+            with suppress(psutil.Error):
+                known.update(child.pid for child in consumer.process.children(recursive=True))
+        for process in psutil.process_iter():
+            # Whose environment cannot be read is no process of ours.
+            with suppress(psutil.Error, OSError):
+                if process.pid not in known and process.environ().get(MARK) == str(self._folder):
+                    process.kill()
 
     def _look_after(self, consumer: ConsumerId) -> None:
         """Notices that a consumer has ended, and kills one that was asked to leave and did not."""
@@ -116,4 +181,5 @@ class LocalProcesses:
 
     def _forget(self, consumer: ConsumerId) -> None:
         del self._consumers[consumer]
-        self._file(consumer).unlink(missing_ok=True)
+        if self._named(consumer) is None:  # or another controller has begun it again
+            self._file(consumer).unlink(missing_ok=True)

@@ -3,13 +3,14 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from controller.fleet import FleetError
-from controller.local_processes import LocalProcesses
+from controller.local_processes import MARK, LocalProcesses
 
 SLEEPS = "import time; time.sleep(600)"
 IGNORES_SIGTERM = (
@@ -27,6 +28,15 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "consumers"
     yield folder
     LocalProcesses(folder, running(SLEEPS), grace_s=0).close()
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get(MARK) == str(folder):
+                found.append(process)
+    return found
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -83,6 +93,37 @@ def test_a_consumer_is_created_once_only(folder: Path) -> None:
     fleet.create(1)
     with pytest.raises(FleetError, match="exists already"):
         fleet.create(1)
+
+
+def test_of_two_controllers_only_one_begins_a_consumer_and_both_know_of_it(folder: Path) -> None:
+    deposed, present = LocalProcesses(folder, running(SLEEPS)), LocalProcesses(folder, running(SLEEPS))
+    deposed.create(3)
+    present.create(3)
+    assert deposed.consumers() == present.consumers() == {3}
+    assert len(processes_of(folder)) == 1
+    present.create(4)
+    assert deposed.consumers() == {3, 4}
+
+
+def test_a_controller_that_finds_its_consumer_ended_does_not_hide_the_one_that_another_began(folder: Path) -> None:
+    deposed = LocalProcesses(folder, running(SLEEPS))
+    deposed.create(3)
+    (first,) = processes_of(folder)
+    first.kill()
+    present = LocalProcesses(folder, running(SLEEPS))
+    wait_until(lambda: not present.consumers())
+    present.create(3)
+    assert deposed.consumers() == {3}
+    assert LocalProcesses(folder, running(SLEEPS)).consumers() == {3}
+    assert processes_of(folder) != [first]
+
+
+def test_a_process_that_no_file_names_is_killed_by_the_next_controller(folder: Path) -> None:
+    LocalProcesses(folder, running(SLEEPS)).create(1)
+    (folder / "consumer-1.json").unlink()
+    assert len(processes_of(folder)) == 1
+    assert not LocalProcesses(folder, running(SLEEPS)).consumers()
+    wait_until(lambda: not processes_of(folder))
 
 
 def test_a_program_that_does_not_exist_is_an_error_that_says_so(folder: Path) -> None:
