@@ -96,7 +96,7 @@ def run_consumer(number: int, file: Path) -> None:
     from consumer.runner import ConsumerError, run
 
     settings = with_jars(load(file))
-    memory.share_one_arena()
+    memory.keep_little()
     try:
         with telemetry.observed(settings, number) as observe, stop_on_signals() as stop:
             run(
