@@ -54,7 +54,6 @@ class LocalProcesses:
     def consumers(self) -> frozenset[ConsumerId]:
         for consumer in list(self._consumers):
             self._look_after(consumer)
-        self._adopt_all()
         return frozenset(self._consumers)
 
     def create(self, consumer: ConsumerId) -> None:
@@ -63,18 +62,11 @@ class LocalProcesses:
         self._adopt(consumer)
         if consumer in self._consumers:
             return  # another controller has begun it
-        placed = False
         try:
-            process = self._start(consumer)
-            try:
-                placed = self._place(consumer, process)
-            finally:
-                if not placed:
-                    process.kill()
-                    process.wait()
+            process = self._begin(consumer)
         except (OSError, psutil.Error) as error:
             raise FleetError(f"consumer {consumer} could not be started: {error}") from error
-        if placed:
+        if process is not None:
             self._consumers[consumer] = _Consumer(process)
         else:
             self._adopt(consumer)
@@ -100,6 +92,18 @@ class LocalProcesses:
 
     def _log_file(self, consumer: ConsumerId) -> Path:
         return self._folder / f"consumer-{consumer}.log"
+
+    def _begin(self, consumer: ConsumerId) -> psutil.Process | None:
+        """The consumer's process; none where another controller has begun it meanwhile."""
+        process = self._start(consumer)
+        placed = False
+        try:
+            placed = self._place(consumer, process)
+        finally:
+            if not placed:
+                process.kill()
+                process.wait()
+        return process if placed else None
 
     def _start(self, consumer: ConsumerId) -> psutil.Process:
         with self._log_file(consumer).open("ab") as log:
