@@ -121,7 +121,7 @@ def page_of(rows: list[tuple[str, ...]]) -> str:
         [
             "# Where reading goes on",
             (__doc__ or "").partition("\n\n")[2].replace(" Prints a page in Markdown.", "").strip(),
-            run_facts("bench.positions", [("Delta Lake", DELTA.title)]),
+            run_facts("bench.positions", [("Lake", DELTA.title)]),
             markdown_table(headings, rows),
             f"The bar is {BAR_S:g} s for the median of the looks near the end. *First*: of its kind; in the first row "
             "the server still loads what it takes.",

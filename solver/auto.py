@@ -200,4 +200,4 @@ def run_arc_flow(instance: Instance, record: Record, deadline: Deadline) -> None
 
 
 ENGINES = {"auto": run, arc_flow.NAME: run_arc_flow, CP_SAT: _search_by_cp_sat}
-"""Each improves a record that is neither proven yet nor out of time."""
+"""Each improves a record that is not proven yet."""
