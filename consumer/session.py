@@ -12,6 +12,8 @@ from typing import cast
 import structlog
 from pyspark.sql import SparkSession
 
+from consumer import jvm
+
 log = structlog.get_logger(__name__)
 
 NO_CONF: Mapping[str, str] = MappingProxyType({})
@@ -37,8 +39,7 @@ _OF_AN_OWN_JVM: Mapping[str, str] = MappingProxyType(
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "in-memory",
-        # Half the time to the first write: jobs here are short.
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError",
+        "spark.driver.extraJavaOptions": " ".join((*jvm.SAFE, *jvm.QUICK_START)),
         "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -10,17 +10,11 @@ from cli.embedded.java import Java
 from cli.embedded.ports import LOOPBACK
 from cli.embedded.pyspark_home import pyspark_home
 from cli.embedded.server import Server
+from consumer import jvm
 
 _STOP_WITHIN_S = 20.0
 
-_QUICK_START = "-XX:TieredStopAtLevel=1"
-"""Half the time to the first write."""
-_JVM = (
-    "-XX:+UseSerialGC",
-    "-XX:+ExitOnOutOfMemoryError",  # or it would hang, and its clients with it
-    "-Djava.awt.headless=true",
-    "-Djava.io.tmpdir=tmp",
-)
+_OF_THIS_MACHINE = ("-Djava.awt.headless=true", "-Djava.io.tmpdir=tmp")
 
 
 class SparkConnectServer(Server):
@@ -53,7 +47,7 @@ class SparkConnectServer(Server):
         self._java = java
         self._heap_mb = heap_mb
         for_hours = (f"-Xms{heap_mb}m", f"-Xmn{heap_mb * 2 // 3}m")
-        self._jvm = (*_JVM, *(for_hours if long_running else (_QUICK_START,)))
+        self._jvm = (*jvm.SAFE, *_OF_THIS_MACHINE, *(for_hours if long_running else jvm.QUICK_START))
 
     @property
     def remote(self) -> str:

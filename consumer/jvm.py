@@ -1,0 +1,14 @@
+"""How a JVM is told to run Spark for consumers, whether it is a server's or of a consumer's own."""
+
+SAFE = (
+    "-XX:+UseSerialGC",
+    "-XX:+ExitOnOutOfMemoryError",  # or it would hang, and its clients with it
+)
+
+QUICK_START = (
+    "-XX:TieredStopAtLevel=1",
+    # That alone leaves 48 MB for compiled code; Spark fills them in a minute, and from then on is slow, or fails with
+    # "no such method: java.lang.invoke.MethodHandle.linkToStatic".
+    "-XX:ReservedCodeCacheSize=256m",
+)
+"""Half the time to the first write."""
