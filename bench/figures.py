@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
+
 _LIBRARIES = ("kcga", "ortools", "numpy")
 
 
@@ -62,3 +64,30 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[object]], wo
 def percent(share: float | None, digits: int = 2) -> str:
     """A share as a figure in percent, without the sign; nothing where there is none."""
     return "" if share is None else f"{100 * share:.{digits}f}"
+
+
+def draw_course(
+    names: Sequence[str], phases: Sequence[tuple[str, Sequence[float]]], file: Path, limit_s: float | None = None
+) -> None:
+    """A bar for each name, of its phases one after the other.
+
+    Args:
+        names: what was done, from the first to the last.
+        phases: what each is, and how many seconds it took for each name.
+        file: the plot to write.
+        limit_s: where the line is that no bar should reach.
+    """
+    figure = new_figure(7.0, 1.2 + 0.5 * len(names))
+    axes = figure.subplots()
+    begins = [0.0] * len(names)
+    for (what, lengths), colour in zip(phases, TOPIC_COLOURS[::3], strict=False):
+        axes.barh(names, lengths, left=begins, color=colour, label=what)
+        begins = [begin + length for begin, length in zip(begins, lengths, strict=True)]
+    if limit_s is not None:
+        axes.axvline(limit_s, color=FAINT_INK, linewidth=1, linestyle="--")
+    axes.invert_yaxis()
+    axes.set_xlabel("seconds", color=FAINT_INK)
+    axes.grid(visible=True, axis="x", color=GRID)
+    axes.set_axisbelow(True)
+    figure.legend(loc="outside upper center", ncols=len(phases), frameon=False)
+    save(figure, file)

@@ -2,7 +2,7 @@
 
 Monitor, controller, consumers, broker, Spark and lake are real and share this machine. Again and again the load of one
 consumer grows to more than its capacity, so that partitions move. In the end the lake has to hold each record once.
-Writes a page into a folder.
+Writes a page and a plot into a folder.
 """
 
 import argparse
@@ -16,13 +16,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.figures import markdown_table, run_facts
+from bench.figures import draw_course, markdown_table, run_facts
 from bench.reaction import CALM_S, GROUP_WINDOW_S, LOAD, await_calm, handover, of_shift, planned, scaled, shifted
 from bench.running_group import Bench
 from bench.scale import Watch
 from bench.stepped_load import RECORD_BYTES, SteppedLoad
 from bench.timings import plan_s
 from bench.transcript import Transcript
+from cli.packing.plotting import require_plotting
 from cli.up.services import Services, start_services
 from consumer.verify import verify
 from domain.messages import Decision
@@ -40,8 +41,11 @@ class Course:
     first_readers_s: float = 0.0
     """From the controller's start until every partition had a reader."""
     decisions: list[Decision] = field(default_factory=list)
-    """Those that the shifts of the load led to."""
+    """Those that the shifts of the load led to, as far as they were seen to their ends."""
+    plans: list[float] = field(default_factory=list)
+    """Of each of them, from its trigger."""
     handovers: list[float] = field(default_factory=list)
+    """Of each of them, from the decision until its last start was acknowledged."""
     seconds: float = 0.0
     """For how long the following was counted."""
     records: int = 0
@@ -62,12 +66,17 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    plot = options.folder / "one-machine.svg"
+    require_plotting(plot)
     with tempfile.TemporaryDirectory(prefix="kcga-machine-") as folder, ExitStack() as stack:
         services = start_services(stack, Path(folder), Console(stderr=True), bootstrap_servers=None, kafka_port=None)
         course = run(services, Path(folder), options)
     page = options.folder / "one-machine.md"
-    page.write_text(page_of(course, options) + "\n", encoding="utf-8")
-    print(f"{page} is written")
+    page.write_text(page_of(course, options, plot.name) + "\n", encoding="utf-8")
+    names = [f"decision {number}" for number in range(1, len(course.decisions) + 1)]
+    phases = (("until the plan", course.plans), ("until the last start is acknowledged", course.handovers))
+    draw_course(names, phases, plot)
+    print(f"{page} and {plot.name} are written")
     if (course.distinct, course.doubled) != (course.produced, 0):
         sys.exit(f"of {course.produced:,} records the lake holds {course.distinct:,}, {course.doubled:,} twice")
 
@@ -99,8 +108,12 @@ def run(services: Services, folder: Path, options: argparse.Namespace) -> Course
             load.step(dict.fromkeys(shares, 0.0))
             ended_at = time.time()
             heard.wait_until(lambda: all_read(heard, ended_at + SETTLES_S), "everything is read", within_s=300)
-    course.decisions = list(of_shift(heard, since))
-    course.handovers = [took for each in course.decisions if (took := handover(heard, each)) is not None]
+    for decision in of_shift(heard, since):
+        planned_s, handed_over_s = plan_s(decision), handover(heard, decision)
+        if planned_s is not None and handed_over_s is not None:
+            course.decisions.append(decision)
+            course.plans.append(planned_s)
+            course.handovers.append(handed_over_s)
     course.produced = load.acknowledged
     accounts = verify(services.spark_remote, str(folder / "lake"), [TOPIC]).values()
     course.distinct = sum(account.distinct_offsets for account in accounts)
@@ -120,15 +133,14 @@ def all_read(heard: Transcript, since: float) -> bool:
     return at >= since and len(lags) == len(report.partitions) and not any(lag.records for lag in lags.values())
 
 
-def page_of(course: Course, options: argparse.Namespace) -> str:
-    plans = [took for each in course.decisions if (took := plan_s(each)) is not None]
+def page_of(course: Course, options: argparse.Namespace, plot: str) -> str:
     migrations = [
         sum(entry.previous not in (None, entry.consumer) for entry in each.assignment) for each in course.decisions
     ]
     rows = [
         ("from nothing until every partition has a reader [s]", f"{course.first_readers_s:.1f}"),
         ("partitions that a shift moved", _range(migrations, 0)),
-        ("trigger to plan [s]", _range(plans, 2)),
+        ("trigger to plan [s]", _range(course.plans, 2)),
         ("decision to the last acknowledged start [s]", _range(course.handovers, 2)),
         ("records a second", f"{course.records / course.seconds:,.0f}"),
         ("kcga's messages a second", f"{course.messages / course.seconds:.1f}"),
@@ -152,6 +164,7 @@ def page_of(course: Course, options: argparse.Namespace) -> str:
             f"# {options.partitions:,} partitions on one machine",
             "Producer, broker, Spark, monitor, controller and consumers share the machine; nothing is simulated.",
             run_facts("bench.one_machine", facts),
+            f"![How long each decision and its handover took]({plot})",
             markdown_table(("what", "measured"), rows),
         ]
     )

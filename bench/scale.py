@@ -28,14 +28,14 @@ import psutil
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
-from bench.figures import markdown_table, run_facts
+from bench.figures import draw_course, markdown_table, run_facts
 from cli import logs
 from cli.background import Background
 from cli.embedded.broker import Broker
 from cli.embedded.jars import KAFKA, obtain
 from cli.embedded.java import find_java
 from cli.errors import KcgaError
-from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.packing.plotting import require_plotting
 from cli.topics import Cluster
 from consumer.commands import Holding
 from controller.kafka import KafkaLink
@@ -464,20 +464,10 @@ def misses(passages: Sequence[Passage], watch: Watch, messages: Messages) -> Ite
 
 def draw(passages: Sequence[Passage], file: Path) -> None:
     """How long each change took to be decided and to be carried out."""
-    figure = new_figure(7.0, 1.2 + 0.5 * len(passages))
-    axes = figure.subplots()
-    names = [each.what for each in passages]
     decided = [each.decided_after_s for each in passages]
-    axes.barh(names, decided, color=TOPIC_COLOURS[0], label="until the decision")
     handed_over = [each.handed_over_after_s for each in passages]
-    axes.barh(names, handed_over, left=decided, color=TOPIC_COLOURS[3], label="until every partition is handed over")
-    axes.axvline(DECIDED_WITHIN_S, color=FAINT_INK, linewidth=1, linestyle="--")
-    axes.invert_yaxis()
-    axes.set_xlabel("seconds after the speeds changed", color=FAINT_INK)
-    axes.grid(visible=True, axis="x", color=GRID)
-    axes.set_axisbelow(True)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    save(figure, file)
+    phases = (("until the decision", decided), ("until every partition is handed over", handed_over))
+    draw_course([each.what for each in passages], phases, file, DECIDED_WITHIN_S)
 
 
 def page_of(

@@ -1,7 +1,7 @@
 """The simulation beside a real run of the same load: `python -m bench.latency.check FOLDER SUMMARY`.
 
 FOLDER and SUMMARY are of `kcga up --for SECONDS --keep FOLDER --output json > SUMMARY`. What is drawn at random in the
-simulation is drawn anew for each of several seeds. Prints a page.
+simulation is drawn anew for each of several seeds. Writes a page and a plot into a folder.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from bench.latency.kcga_group import UNCOMMITTED_S, KcgaGroup
 from bench.latency.queues import NOBODY, Queues
 from bench.latency.times import Times, load, unread_s
 from cli.embedded.load_profile import demo_profile
+from cli.packing.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 from cli.settings import Settings
 from cli.settings import load as load_settings
 from cli.watch.summary import ConsumersFrom, Summary
@@ -29,19 +30,28 @@ SEEDS = range(1, 11)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    mean_consumers: float
-    most_consumers: int
+    consumers: Sequence[ConsumersFrom]
+    """Over time, while there was a load."""
     migrations: int
     unread_s: float
     """Partition-seconds between the end of reading here and its beginning there."""
     highest_lag: float
     """Records."""
 
+    def mean_consumers(self, seconds: float) -> float:
+        """Of so many seconds."""
+        ends = (*(sample.seconds for sample in self.consumers[1:]), seconds)
+        spans = zip(self.consumers, ends, strict=True)
+        return math.fsum(sample.consumers * (end - sample.seconds) for sample, end in spans) / seconds
+
+    @property
+    def most_consumers(self) -> int:
+        return max(sample.consumers for sample in self.consumers)
+
 
 def measured(folder: Path, summary: Summary, seconds: float) -> Figures:
     return Figures(
-        mean_consumers=_mean(summary.consumers_over_time, seconds),
-        most_consumers=summary.most_consumers,
+        consumers=[sample for sample in summary.consumers_over_time if sample.seconds < seconds],
         migrations=summary.migrations,
         unread_s=unread_s(folder),
         highest_lag=float(summary.highest_lag or 0),
@@ -56,7 +66,7 @@ def simulated(settings: Settings, times: Times, seconds: float, record_bytes: fl
     ticks = round((seconds + DRAIN_S) / TICK_S)
     queues = Queues(len(partitions), ticks, TICK_S, capacity)
     group = KcgaGroup(partitions, settings.controller, times, seed, settings.monitor.window_s)
-    consumers = []
+    consumers: list[ConsumersFrom] = []
     unread_ticks, highest_lag = 0, 0.0
     begun = np.zeros(len(partitions), dtype=bool)
     for tick in range(ticks):
@@ -64,25 +74,17 @@ def simulated(settings: Settings, times: Times, seconds: float, record_bytes: fl
         group.advance(at, queues)
         begun |= group.readers != NOBODY
         unread_ticks += int((begun & (group.readers == NOBODY)).sum())
-        if at < seconds:
-            consumers.append(group.consumers)
+        if at < seconds and (not consumers or consumers[-1].consumers != group.consumers):
+            consumers.append(ConsumersFrom(seconds=at, consumers=group.consumers))
         highest_lag = max(highest_lag, float(queues.uncommitted(UNCOMMITTED_S).sum()))
         speeds = [profile.courses[p].speed(at) if at < seconds else 0.0 for p in partitions]
         queues.advance(np.array(speeds), group.readers)
     return Figures(
-        mean_consumers=math.fsum(consumers) / len(consumers),
-        most_consumers=max(consumers),
+        consumers=consumers,
         migrations=group.migrations,
         unread_s=unread_ticks * TICK_S,
         highest_lag=highest_lag / record_bytes,
     )
-
-
-def _mean(samples: Sequence[ConsumersFrom], seconds: float) -> float:
-    """Over time, from the first consumer on."""
-    begins = [sample for sample in samples if sample.seconds < seconds]
-    ends = [*(sample.seconds for sample in begins[1:]), seconds]
-    return math.fsum(b.consumers * (end - b.seconds) for b, end in zip(begins, ends, strict=True)) / seconds
 
 
 def main() -> None:
@@ -90,14 +92,19 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("summary", type=Path)
     parser.add_argument("--for", dest="seconds", type=float, default=120.0, help="as the run (%(default)g)")
+    parser.add_argument("--to", type=Path, default=Path("docs/benchmarks"), help="folder of the results (%(default)s)")
     options = parser.parse_args()
+    options.to.mkdir(parents=True, exist_ok=True)
+    plot = options.to / "latency-check.svg"
+    require_plotting(plot)
     summary = Summary.model_validate_json(options.summary.read_text(encoding="utf-8"))
     settings = load_settings(options.folder / "settings.toml")
     record_bytes = summary.bytes_written / summary.produced
     runs = [simulated(settings, load(), options.seconds, record_bytes, seed) for seed in SEEDS]
     real = measured(options.folder, summary, options.seconds)
+    means = [run.mean_consumers(options.seconds) for run in runs]
     rows = [
-        ("mean consumers", f"{real.mean_consumers:.2f}", *_range([run.mean_consumers for run in runs], 2)),
+        ("mean consumers", f"{real.mean_consumers(options.seconds):.2f}", *_range(means, 2)),
         ("most consumers", real.most_consumers, *_range([run.most_consumers for run in runs], 0)),
         ("migrations", real.migrations, *_range([run.migrations for run in runs], 0)),
         ("partition-seconds unread", f"{real.unread_s:.0f}", *_range([run.unread_s for run in runs], 0)),
@@ -108,9 +115,32 @@ def main() -> None:
         "The load of `kcga up`, on a real broker and a real lake, and in the simulation of "
         "[latency.md](latency.md) with the same settings.",
         run_facts("bench.latency.check", [("Seeds", f"{SEEDS[0]} to {SEEDS[-1]}")]),
+        f"![Consumers over time, in the real run and in those of the simulation]({plot.name})",
         markdown_table(("", "real", "simulated, least", "median", "most"), rows),
     )
-    print("\n\n".join(sections))
+    draw(real, runs, options.seconds, plot)
+    page = options.to / "latency-check.md"
+    page.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+    print(f"{page} and {plot.name} are written")
+
+
+def draw(real: Figures, runs: Sequence[Figures], seconds: float, file: Path) -> None:
+    """How many consumers there were when."""
+    figure = new_figure(7.0, 3.2)
+    axes = figure.subplots()
+    for name, runs_of_it, colour, width in (
+        ("simulated", runs, TOPIC_COLOURS[0], 0.8),
+        ("real", [real], EXACT_COLOUR, 2.0),
+    ):
+        for number, run in enumerate(runs_of_it):
+            counts = [sample.consumers for sample in run.consumers]
+            times = [*(sample.seconds for sample in run.consumers), seconds]
+            axes.stairs(counts, times, baseline=None, color=colour, linewidth=width, label=None if number else name)
+    axes.set_xlabel("seconds", color=FAINT_INK)
+    axes.set_ylabel("consumers", color=FAINT_INK)
+    axes.grid(visible=True, color=GRID)
+    axes.legend(frameon=False)
+    save(figure, file)
 
 
 def _range(values: Sequence[float], digits: int) -> tuple[str, str, str]:
