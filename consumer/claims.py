@@ -62,13 +62,18 @@ def to_seal(own: str, told: Iterable[str], committed: Iterable[Committed | None]
 def where_to_look(committed: Committed | None, end: int) -> tuple[Span, ...]:
     """Among which offsets the lake's last row of a partition is: in the first of these spans that has any.
 
+    Nowhere, where the partition was released, as who does that has committed all that it wrote; or where all records
+    that there are lie below the commit.
+
     Args:
         committed: by the group, read after all former writers were sealed.
         end: of the partition in Kafka, read after that too: nothing at or above it can have been written.
     """
     if committed is None or not committed.own:
         return look_backs(end)
-    return (Span(max(committed.offset - 1, 0), max(end, committed.offset)),)
+    if committed.claimant is None or committed.offset >= end:
+        return ()
+    return (Span(max(committed.offset - 1, 0), end),)
 
 
 def next_offset(last_in_lake: int | None, committed: Committed | None) -> int | None:

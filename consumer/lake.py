@@ -8,7 +8,7 @@ That is also how a writer is sealed: after an append of nothing under its name, 
 lake refuses what that writer has under way, and passes over all that it sends later.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -16,14 +16,18 @@ import structlog
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from consumer.append_note import AppendNote, last_appended
 from consumer.columns import NO_SCHEMAS, Column
-from consumer.location import NO_NAMES, location
+from consumer.location import NO_NAMES, location, quoted
 from consumer.session import NO_CONF, LakeError, brief, is_remote, let_go, open_session
 from consumer.spans import Span, Term, terms
 from consumer.table import COLUMNS, creation
 
 LAST_VERSION = 2**63 - 1
 """Higher than any that a writer appends under."""
+
+NEWEST_ENTRIES = 1_000
+"""Of a table's log: among these the last append of a writer that has just died is looked for."""
 
 NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND"})
 """What Spark calls a table that does not exist."""
@@ -94,7 +98,8 @@ class Lake:
             LakeError: they may or may not have been appended; the same call again settles it.
         """
         with self._asking(topic) as (session, table):
-            self._append(session, session.createDataFrame(rows), topic, table, self._writer, version)
+            note = _note(self._writer, rows)
+            self._append(session, table, topic, session.createDataFrame(rows), self._writer, version, note)
 
     def seal(self, topic: str, writer: str) -> None:
         """From now on nothing that `writer` appends to the table of `topic` takes effect.
@@ -107,7 +112,7 @@ class Lake:
                 return
             for tries_left in reversed(range(SEAL_TRIES)):
                 try:
-                    self._append(session, session.createDataFrame([], COLUMNS), topic, table, writer, LAST_VERSION)
+                    self._append(session, table, topic, session.createDataFrame([], COLUMNS), writer, LAST_VERSION)
                 except Exception as error:  # a class of Spark Connect's, or of a JVM's
                     if not tries_left or CONFLICT not in str(error):
                         raise
@@ -115,6 +120,22 @@ class Lake:
                     break
             self._sealed.add((table, writer))
         log.info("sealed", writer=writer, table=table)
+
+    def last_appended(self, topic: str, writers: Collection[str]) -> dict[int, int] | None:
+        """The highest offset of each partition in the newest appends of these writers, which are sealed.
+
+        As the table's log tells it, in a second at most; none where its newest entries do not tell.
+
+        Raises:
+            LakeError: the lake does not answer.
+        """
+        with self._asking(topic) as (session, table):
+            try:
+                entries = session.sql(f"DESCRIBE HISTORY delta.`{quoted(table)}` LIMIT {NEWEST_ENTRIES}")
+                return last_appended((row[0] for row in entries.select("userMetadata").collect()), writers)
+            except AnalysisException as error:  # such as: there is no table
+                log.info("what was appended last is not told", table=table, reason=brief(error))
+        return None
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
         """The highest offset of each partition that has rows in the table of `topic`.
@@ -135,8 +156,7 @@ class Lake:
         condition = " OR ".join(map(_among, terms(spans)))
         with self._asking(topic) as (session, table):
             try:
-                rows = session.read.format("delta").load(table).where(condition)
-                return {row[0]: row[1] for row in rows.groupBy("partition").agg({"offset": "max"}).collect()}
+                return _last(session.read.format("delta").load(table).where(condition))
             except AnalysisException as error:
                 if error.getCondition() not in NO_TABLE:
                     raise
@@ -161,7 +181,14 @@ class Lake:
             raise LakeError(f"{table}: {brief(error)}") from error
 
     def _append(
-        self, session: SparkSession, rows: DataFrame, topic: str, table: str, writer: str, version: int
+        self,
+        session: SparkSession,
+        table: str,
+        topic: str,
+        rows: DataFrame,
+        writer: str,
+        version: int,
+        note: str | None = None,
     ) -> None:
         if topic not in self._created:
             self._create(session, creation(table, self._columns.get(topic, ())), table)
@@ -169,6 +196,8 @@ class Lake:
         append = rows.write.format("delta").mode("append").option("txnAppId", writer).option("txnVersion", version)
         if topic in self._columns:
             append = append.option("mergeSchema", "true")  # a schema may have got more columns
+        if note is not None:
+            append = append.option("userMetadata", note)
         append.save(table)
 
     def _create(self, session: SparkSession, statement: str, table: str) -> None:
@@ -181,6 +210,16 @@ class Lake:
                 log.info("creates the table again", table=table, reason=brief(error))
             else:
                 return
+
+
+def _note(writer: str, rows: pa.Table) -> str:
+    last = rows.group_by("partition").aggregate([("offset", "max")])
+    offsets = zip(last["partition"].to_pylist(), last["offset_max"].to_pylist(), strict=True)
+    return AppendNote(writer=writer, last_offsets=dict(offsets)).model_dump_json()
+
+
+def _last(rows: DataFrame) -> dict[int, int]:
+    return {row[0]: row[1] for row in rows.groupBy("partition").agg({"offset": "max"}).collect()}
 
 
 def _among(term: Term) -> str:

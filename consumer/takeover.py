@@ -65,7 +65,12 @@ def take_over(
             for partition in wanted
             if not ranges[partition].empty
         }
-        looked_up = [threads.submit(_last_offsets, lake, topic, places) for topic in topics]
+        claimed = {
+            partition: f"{group}/{position.claimant}"
+            for partition, position in committed.items()
+            if position is not None and position.claimant not in (None, own)
+        }
+        looked_up = [threads.submit(_last_offsets, lake, topic, places, claimed) for topic in topics]
         last = {partition: offset for found in looked_up for partition, offset in found.result().items()}
     positions = {}
     for partition in wanted:
@@ -82,11 +87,26 @@ def _seal(lake: Lake, topic: str, writers: Iterable[str], own: str, group: str) 
 
 
 def _last_offsets(
-    lake: Lake, topic: str, places: Mapping[TopicPartition, tuple[Span, ...]]
+    lake: Lake, topic: str, places: Mapping[TopicPartition, tuple[Span, ...]], claimed: Mapping[TopicPartition, str]
 ) -> dict[TopicPartition, int]:
-    """The last row of each partition of the topic that has one: looks further where the look before found nothing."""
-    left = {partition.partition: iter(spans) for partition, spans in places.items() if partition.topic == topic}
+    """The last row of each partition of the topic that has one above its commit.
+
+    A writer commits each append before it makes the next: of those that are sealed it is in the newest. Where the log
+    does not tell that one, the rows do: looks further where the look before found nothing.
+    """
+    left = {
+        partition.partition: iter(spans) for partition, spans in places.items() if partition.topic == topic and spans
+    }
+    writers = {
+        partition.partition: claimed[partition]
+        for partition in places.keys() & claimed.keys()
+        if partition.topic == topic
+    }
     found: dict[int, int] = {}
+    appended = lake.last_appended(topic, set(writers.values())) if writers else None
+    if appended is not None:
+        found = {number: appended[number] for number in writers.keys() & appended.keys()}
+        left = {number: spans for number, spans in left.items() if number not in writers}
     while left:
         looks = {number: next(spans, None) for number, spans in left.items()}
         found |= lake.last_offsets(topic, {number: span for number, span in looks.items() if span is not None})

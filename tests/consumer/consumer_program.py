@@ -21,6 +21,7 @@ STEPS: dict[str, tuple[type, str]] = {
     "fence": (GroupOffsets, "fence"),
     "seal": (Lake, "seal"),
     "find": (Lake, "last_offsets"),
+    "ask": (Lake, "last_appended"),
     "write": (Lake, "append"),
     "commit": (GroupOffsets, "commit"),
     "persist": (CommandReader, "persist"),

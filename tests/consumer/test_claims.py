@@ -24,7 +24,19 @@ def test_what_kcga_committed_is_never_ahead_of_the_lake() -> None:
     assert next_offset(49, committed) == 50
     assert next_offset(None, committed) == 50
     assert next_offset(3, committed) == 50, "found beside the span"
-    assert where_to_look(Committed(0), end=0) == (Span(0, 0),)
+    assert where_to_look(Committed(0, claim("1/a")), end=1) == (Span(0, 1),)
+
+
+def test_who_releases_a_partition_has_committed_all_that_it_wrote() -> None:
+    released = Committed(50, RELEASED)
+    assert where_to_look(released, end=70) == ()
+    assert next_offset(None, released) == 50
+
+
+def test_nothing_is_looked_for_where_all_records_are_committed() -> None:
+    committed = Committed(50, claim("1/a"))
+    assert where_to_look(committed, end=50) == ()
+    assert where_to_look(committed, end=20) == (), "a topic made anew"
 
 
 def test_a_commit_of_somebody_else_counts_where_the_lake_has_no_row() -> None:

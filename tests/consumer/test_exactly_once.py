@@ -47,7 +47,7 @@ WHILE_IT_READS = [
     *(in_flight(seed) for seed in range(6)),
 ]
 WHILE_IT_TAKES_OVER = [
-    *(fault(KILL, when, step) for step in ("fence", "seal", "find", "commit") for when in ("before", "after")),
+    *(fault(KILL, when, step) for step in ("fence", "seal", "ask", "commit") for when in ("before", "after")),
     fault(KILL, "during", "seal", seconds=0.3),
     fault(KILL, "before", "write"),
 ]

@@ -80,6 +80,8 @@ class World:
     processes: tuple[Process, ...]
     versions: tuple[int, ...]
     """The newest name that the lake has seen of each writer."""
+    appended: tuple[int | None, ...]
+    """The row of each writer's newest append."""
     rows: tuple[int, ...] = ()
     under_way: tuple[Append, ...] = ()
     committed: Committed | None = None
@@ -148,11 +150,8 @@ class Protocol:
                 left = process.former[1:]
                 yield following.having(number, at=At.SEAL if left else At.PLACE, former=left)
             case At.PLACE:
-                looks = where_to_look(world.committed, RECORDS)
-                seen = (max((row for row in world.rows if low <= row <= high), default=None) for low, high in looks)
-                last = next((row for row in seen if row is not None), None) if self.looks_into_lake else None
-                position = next_offset(last, world.committed)
-                yield world.having(number, at=At.CLAIM, position=position or 0)
+                for last in _found(world, own) if self.looks_into_lake else [None]:
+                    yield world.having(number, at=At.CLAIM, position=next_offset(last, world.committed) or 0)
             case At.CLAIM:
                 yield self._committed(world, number, claim(own) if self.claims else RELEASED, At.ASK_LAKE)
             case At.ASK_LAKE:
@@ -179,6 +178,16 @@ class Protocol:
         return replace(world, committed=Committed(position, note)).having(number, at=following)
 
 
+def _found(world: World, own: str) -> Iterator[int | None]:
+    """The last row: of all rows, or of the claimant's newest append."""
+    looks = where_to_look(world.committed, RECORDS)
+    seen = (max((row for row in world.rows if low <= row <= high), default=None) for low, high in looks)
+    yield next((row for row in seen if row is not None), None)
+    claimant = None if world.committed is None else world.committed.claimant
+    if claimant not in (None, own):
+        yield world.appended[int(str(claimant).partition("/")[2])]
+
+
 def _asked(world: World, number: int) -> World:
     process = world.processes[number]
     asked = Append(number, process.version, process.position)
@@ -195,7 +204,12 @@ def _worked_on(world: World, place: int) -> World:
         return replace(world, under_way=tuple(sorted((*others, replace(append, begun=True)))))
     if append.overtaken:
         return replace(world, under_way=others)
-    written = replace(world, under_way=others, rows=tuple(sorted((*world.rows, append.offset))))
+    written = replace(
+        world,
+        under_way=others,
+        rows=tuple(sorted((*world.rows, append.offset))),
+        appended=(*world.appended[: append.writer], append.offset, *world.appended[append.writer + 1 :]),
+    )
     return _named(written, append.writer, append.version)
 
 
@@ -220,7 +234,8 @@ def _named(world: World, number: int, version: int) -> World:
 
 def violation(protocol: Protocol, processes: int = 3) -> tuple[str, World] | None:
     """What the protocol does wrong in the first of all reachable worlds in which it does; none if it never does."""
-    seen = {World((Process(At.LOOK), *(Process() for _ in range(processes - 1))), versions=(0,) * processes)}
+    first = (Process(At.LOOK), *(Process() for _ in range(processes - 1)))
+    seen = {World(first, versions=(0,) * processes, appended=(None,) * processes)}
     queue = deque(seen)
     while queue:
         world = queue.popleft()
