@@ -47,7 +47,7 @@ BAR_S = 1.0
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.positions", description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--files", type=int, nargs="+", default=[1_000, 10_000], help="of the tables (1000 10000)")
-    parser.add_argument("--times", type=int, default=3, help="that each is asked for (%(default)s)")
+    parser.add_argument("--times", type=int, default=2, help="that each is asked for (%(default)s)")
     options = parser.parse_args()
     figures = []
     try:
