@@ -117,6 +117,7 @@ def main() -> None:
         run_facts("bench.latency.check", [("Seeds", f"{SEEDS[0]} to {SEEDS[-1]}")]),
         f"![Consumers over time, in the real run and in those of the simulation]({plot.name})",
         markdown_table(("", "real", "simulated, least", "median", "most"), rows),
+        "Where the simulation has the higher figures, it makes kcga look worse than it is.",
     )
     draw(real, runs, options.seconds, plot)
     page = options.to / "latency-check.md"
