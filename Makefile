@@ -46,7 +46,7 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet 
 	@rm -rf build/check && mkdir -p build/check
 	@$(BIN)/kcga up --for 120 --keep build/check/run --output json > build/check/summary.json
 	@$(BIN)/python -m bench.latency.check build/check/run build/check/summary.json
-	@$(BIN)/python -m bench.positions > $(BENCHMARKS)/positions.md
+	@$(BIN)/python -m bench.positions
 	@$(BIN)/python -m bench.pipeline
 	@$(BIN)/python -m bench.scale
 	@$(BIN)/python -m bench.one_machine

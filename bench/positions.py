@@ -4,7 +4,7 @@ On a real Spark Connect server, with tables whose files are as appends make them
 partition, and some partitions are ten times as fast as others, so that their offsets are far apart. The table's log
 has an entry for each file. Positions are asked for as at a take-over after a death: of the log, what the dead writer
 appended last, a hundred entries ago; where that does not tell, of the rows near the end; where nothing is known, of all
-rows. Of a partition that was released nothing need be asked. Prints a page in Markdown.
+rows. Of a partition that was released nothing need be asked. Writes a page into a folder.
 """
 
 import argparse
@@ -48,7 +48,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.positions", description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--files", type=int, nargs="+", default=[1_000, 10_000], help="of the tables (1000 10000)")
     parser.add_argument("--times", type=int, default=2, help="that each is asked for (%(default)s)")
+    parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
     figures = []
     try:
         with tempfile.TemporaryDirectory(prefix="kcga-positions-") as scratch:
@@ -64,7 +66,9 @@ def main() -> None:
                 lake.close()
     except KcgaError as error:
         raise SystemExit(str(error)) from error
-    print(page_of(figures))
+    page = options.folder / "positions.md"
+    page.write_text(page_of(figures) + "\n", encoding="utf-8")
+    print(f"{page} is written")
     if missed := [f"{row[0]} files, {row[1]} partitions" for row in figures if row[2] == LOG and float(row[4]) > BAR_S]:
         sys.exit(f"the median is above {BAR_S:g} s: {'; '.join(missed)}")
 
@@ -167,7 +171,7 @@ def page_of(figures: list[tuple[str, ...]]) -> str:
     return "\n\n".join(
         [
             "# Where reading goes on",
-            (__doc__ or "").partition("\n\n")[2].replace(" Prints a page in Markdown.", "").strip(),
+            (__doc__ or "").partition("\n\n")[2].replace(" Writes a page into a folder.", "").strip(),
             run_facts("bench.positions", [("Lake", DELTA.title)]),
             markdown_table(headings, figures),
             f"The bar is {BAR_S:g} s for the median of what is asked of the log. *First*: of its kind; in the first "
