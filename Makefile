@@ -52,6 +52,7 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet 
 	@$(BIN)/python -m bench.one_machine
 	@$(BIN)/python -m tests.kubernetes.measure > $(BENCHMARKS)/deployments.md
 	@$(BIN)/python -m bench.reaction > $(BENCHMARKS)/reaction.md
+	@$(BIN)/python -m bench.asking > $(BENCHMARKS)/asking.md
 	@$(BIN)/python -m bench.steady --seconds 600 > $(BENCHMARKS)/steady.md
 	@$(BIN)/python -m bench.steady --seconds 600 --swing 50 --scale-down-window 40 >> $(BENCHMARKS)/steady.md
 

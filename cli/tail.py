@@ -19,6 +19,8 @@ CHUNK = 50
 AT_ONCE = 5_000
 REQUEST_TIMEOUT_S = 10.0
 AGAIN_AFTER_S = 0.1
+LOOK_EVERY_S = 0.005
+"""A partition may end with a marker of a transaction, which is passed without a record that could be waited for."""
 
 
 class Tail:
@@ -79,7 +81,7 @@ class Tail:
         while reached < end:
             if time.monotonic() > deadline:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer within {REQUEST_TIMEOUT_S:g} s"))
-            for record in self._consumer.consume(min(AT_ONCE, end - begin), 0.05):
+            for record in self._consumer.consume(min(AT_ONCE, end - begin), LOOK_EVERY_S):
                 if record.error() is None and (record.offset() or 0) < end:
                     deadline = time.monotonic() + REQUEST_TIMEOUT_S
                     yield record.value() or b""

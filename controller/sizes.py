@@ -6,15 +6,14 @@ follows: `docs/decisions/0008-backlog.md`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from controller.standing_lag import StandingLag
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(NamedTuple):
     """In bytes/s, both."""
 
     write_speed: float

@@ -1,10 +1,9 @@
 """What is moved: one partition of one topic."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TopicPartition:
+class TopicPartition(NamedTuple):
     """A partition, ordered by topic and then by number: the tie-break of every ordering of partitions."""
 
     topic: str

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from domain.partitions import TopicPartition
 
@@ -31,8 +32,7 @@ class Method(StrEnum):
     """By the number of records, times the size that they had lately: where stored bytes mislead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a speed comes from."""
 
     method: Method
@@ -40,8 +40,7 @@ class Origin:
     """How old the newest measurement in it was when the speed was told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lag:
+class Lag(NamedTuple):
     """What is written to a partition, and not committed by the group yet."""
 
     records: int

@@ -1,10 +1,11 @@
 """`kcga plan`: what the controller would do if it decided now. A dry run: nothing is sent, and nobody is asked.
 
 The situation is put together from what the topics tell, with the controller's own types, and is decided by its own
-rules: `pose`, the solver, `decide`. Somebody waits for the answer: what reading takes is taken from the solver's time,
-up to half of it.
+rules: `pose`, the solver, `decide`. Somebody waits for the answer: what passes before the solver begins is taken from
+its time.
 """
 
+import math
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,28 +25,39 @@ from controller.status.decision_log import DecisionRecord
 from controller.status.explanation import explain
 from controller.triggers import interval_over, triggers
 from domain.assignment import Assignment
-from domain.messages import ConsumerState, Decision
+from domain.messages import ConsumerState, Decision, WriteSpeedReport
+from domain.speeds import WriteSpeeds
+
+UNCOUNTED_S = 0.2
+"""So much may pass before the solver begins, and takes nothing from its time."""
+LEAST_SHARE = 0.25
+"""Of its time limit that the solver has, however long it took to begin."""
 
 
-def plan_now(settings: Settings) -> Decision:
+def plan_now(settings: Settings, asked_at: float | None = None) -> Decision:
     """The decision that the controller would make, numbered as its next one.
+
+    Args:
+        settings: of the group.
+        asked_at: since when somebody waits for it, by `time.monotonic`; None for now.
 
     Raises:
         KcgaError: the cluster does not answer, or there are no fresh write speeds.
     """
-    began = time.monotonic()
+    asked_at = time.monotonic() if asked_at is None else asked_at
+    controller = settings.controller
+    measured = _Measured(controller)
     with ThreadPoolExecutor(1) as pool:
         # Loading the solver takes as long as reading the topics.
         solver = pool.submit(import_module, "solver.construct")
-        told = recent(settings, whole_window=True)
+        told = recent(settings, measured.take, window_s=controller.scale_down_window_s)
         solver.result()
-    controller = settings.controller
-    if not told.speeds or told.at - told.speeds[-1].measured_at > controller.speeds_timeout_s:
+    if told.at - measured.newest.measured_at > controller.speeds_timeout_s:
         raise KcgaError(
             f"there are no fresh write speeds on {settings.topics.write_speed}: the controller decides nothing without "
             "them; does kcga monitor run?"
         )
-    return _decide(controller, told, began)
+    return _decide(controller, measured, told, asked_at)
 
 
 def in_words(decision: Decision) -> Iterator[str]:
@@ -54,22 +66,34 @@ def in_words(decision: Decision) -> Iterator[str]:
     yield from explain(decision)
 
 
-def _decide(settings: ControllerSettings, told: Recent, began: float) -> Decision:
+class _Measured:
+    """What the measurements of the window come to."""
+
+    def __init__(self, settings: ControllerSettings) -> None:
+        self.sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity)
+        self.restraints = Restraints(settings)
+        self.newest = WriteSpeeds(measured_at=-math.inf, bytes_per_s={})
+
+    def take(self, report: WriteSpeedReport) -> None:
+        self.newest = report.speeds
+        self.sizes.measured(report.measured_at, self.newest)
+        self.restraints.highest.record(report.measured_at, self.sizes.present)
+
+
+def _decide(settings: ControllerSettings, measured: _Measured, told: Recent, asked_at: float) -> Decision:
     from solver import solve
 
-    restraints = Restraints(settings, paused=told.paused)
-    sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity)
-    for report in told.speeds:
-        sizes.measured(report.measured_at, report.speeds)
-        restraints.highest.record(report.measured_at, sizes.present)
+    restraints = measured.restraints
+    restraints.paused = told.paused
     for decision in told.decisions:
         if decision.carried_out:
             record = DecisionRecord.of(decision)
             shrank = record.consumers < record.found
             restraints.carried_out(decision.decided_at, decision.plan.rscore, fewer_consumers=shrank)
-    question = pose(_situation(settings, told, sizes, restraints), settings)
+    question = pose(_situation(settings, measured, told), settings)
     limit_s = question.problem.time_limit_s
-    left_s = max(limit_s / 2, limit_s - (time.monotonic() - began))
+    late_s = max(0.0, time.monotonic() - asked_at - UNCOUNTED_S)
+    left_s = max(LEAST_SHARE * limit_s, limit_s - late_s)
     newest = max(((decision.epoch, decision.number) for decision in told.decisions), default=(told.epoch or 0, 0))
     return decide(
         number=newest[1] + 1,
@@ -81,7 +105,7 @@ def _decide(settings: ControllerSettings, told: Recent, began: float) -> Decisio
     )
 
 
-def _situation(settings: ControllerSettings, told: Recent, sizes: Sizes, restraints: Restraints) -> Situation:
+def _situation(settings: ControllerSettings, measured: _Measured, told: Recent) -> Situation:
     group = Group()
     for report in told.reports:
         if report.consumer not in group:
@@ -89,7 +113,7 @@ def _situation(settings: ControllerSettings, told: Recent, sizes: Sizes, restrai
         group.receive(report, report.sent_at)
         if report.state is ConsumerState.LEAVING:
             group.remove(report.consumer)
-    newest = told.speeds[-1].speeds
+    newest, sizes = measured.newest, measured.sizes
     named = newest.unknown | newest.bytes_per_s.keys()
     for partition in sizes.present.keys() - named:
         sizes.forget(partition)
@@ -101,8 +125,8 @@ def _situation(settings: ControllerSettings, told: Recent, sizes: Sizes, restrai
     return Situation(
         triggers=why or (interval_over(settings.interval_s),),
         sizes=dict(sizes.present),
-        highest=restraints.highest.over(sizes.present),
-        measured_at=told.speeds[-1].measured_at,
+        highest=measured.restraints.highest.over(sizes.present),
+        measured_at=newest.measured_at,
         current=current,
         gone={p: c for p, c in desired.items() if c not in group and p not in current},
         named=named,

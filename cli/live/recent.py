@@ -6,7 +6,7 @@ wanted is the newest decision that was carried out, however old.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from cli.explain.history import valid
@@ -35,8 +35,6 @@ class Recent:
 
     at: float
     """Now, in seconds since the epoch."""
-    speeds: tuple[WriteSpeedReport, ...]
-    """Of the scale-down window."""
     reports: tuple[ConsumerReport, ...]
     """Of the time after which a consumer that is silent is taken for dead."""
     statements: tuple[ControllerClaim | ControlRequest, ...]
@@ -55,12 +53,13 @@ class Recent:
         return max([*claims, *(decision.epoch for decision in self.decisions)], default=None)
 
 
-def recent(settings: Settings, *, whole_window: bool) -> Recent:
+def recent(settings: Settings, take: Callable[[WriteSpeedReport], None], *, window_s: float = 0.0) -> Recent:
     """Reads it.
 
     Args:
         settings: where the topics are.
-        whole_window: whether the speeds of the whole scale-down window are needed, or the newest are enough.
+        take: is given each measurement, in the order in which they came. A large group's are too many to keep.
+        window_s: how far back these are needed, beyond those that are fresh still.
 
     Raises:
         KcgaError: the cluster does not answer.
@@ -69,8 +68,9 @@ def recent(settings: Settings, *, whole_window: bool) -> Recent:
     at = time.time()
     silent_since = at - controller.heartbeat_timeout_s - ROUND_S
     with tail(settings) as reader:
-        window_s = max(controller.scale_down_window_s if whole_window else 0.0, controller.speeds_timeout_s)
-        speeds = tuple(_speeds(reader.since(topics.write_speed, at - window_s - ROUND_S)))
+        measured_since = at - max(window_s, controller.speeds_timeout_s) - ROUND_S
+        for measurement in _speeds(reader.since(topics.write_speed, measured_since)):
+            take(measurement)
         reports, statements = list[ConsumerReport](), list[ControllerClaim | ControlRequest]()
         for message in _to_controller(reader.since(topics.metadata, silent_since, CONTROLLER_PARTITION)):
             match message:
@@ -85,7 +85,7 @@ def recent(settings: Settings, *, whole_window: bool) -> Recent:
                 break
             decisions.append(decision)
             carried_out |= decision.carried_out
-    return Recent(at, speeds, tuple(reports), tuple(statements), tuple(reversed(decisions)))
+    return Recent(at, tuple(reports), tuple(statements), tuple(reversed(decisions)))
 
 
 def _speeds(records: Iterable[bytes]) -> Iterator[WriteSpeedReport]:

@@ -1,6 +1,6 @@
 """`kcga status`: the group as it stands, in the terminal or in JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
@@ -11,7 +11,7 @@ from cli.watch.screen import GroupScreen
 from controller.status.board import Board
 from controller.status.group_fold import GroupFold
 from controller.status.group_view import GroupView
-from domain.messages import ControllerClaim
+from domain.messages import ControllerClaim, WriteSpeedReport
 
 HEIGHT = 10_000
 """Nothing is left out: whoever asks may scroll."""
@@ -23,14 +23,15 @@ def print_status(settings: Settings, console: Console) -> None:
     Raises:
         KcgaError: the cluster does not answer.
     """
-    told = recent(settings, whole_window=False)
-    view = _view(settings, told)
+    speeds = list[WriteSpeedReport]()
+    told = recent(settings, speeds.append)
+    view = _view(settings, speeds, told)
     controller = settings.controller
     screen = GroupScreen(
         view, controller.consumer_capacity, controller.packing, TopicPalette(), group=settings.kafka.group
     )
     console.print(screen, height=HEIGHT)
-    for remark in _remarks(settings, told):
+    for remark in _remarks(settings, speeds, told):
         console.print(f"! {remark}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -40,29 +41,27 @@ def status_json(settings: Settings) -> str:
     Raises:
         KcgaError: the cluster does not answer.
     """
-    told = recent(settings, whole_window=False)
     board = Board(settings.kafka.group, settings.controller)
+    told = recent(settings, board.heard)
     board.recall(told.decisions)
-    for speeds in told.speeds:
-        board.heard(speeds)
     for report in told.reports:
         board.heard(report)
     return board.picture().model_dump_json()
 
 
-def _view(settings: Settings, told: Recent) -> GroupView:
+def _view(settings: Settings, speeds: Sequence[WriteSpeedReport], told: Recent) -> GroupView:
     fold = GroupFold(silent_after_s=settings.controller.heartbeat_timeout_s)
-    for message in (*told.statements, *told.decisions, *told.speeds, *told.reports):
+    for message in (*told.statements, *told.decisions, *speeds, *told.reports):
         fold.receive(message)
     fold.pass_time(told.at)
     return fold.view()
 
 
-def _remarks(settings: Settings, told: Recent) -> Iterator[str]:
+def _remarks(settings: Settings, speeds: Sequence[WriteSpeedReport], told: Recent) -> Iterator[str]:
     topics = settings.topics
     if told.paused:
         yield "the group is paused: kcga resume ends it"
-    if not told.speeds:
+    if not speeds:
         yield f"there are no fresh write speeds on {topics.write_speed}: does kcga monitor run?"
     if not any(isinstance(statement, ControllerClaim) for statement in told.statements):
         yield f"no controller has claimed the group on {topics.metadata} lately: does kcga controller run?"

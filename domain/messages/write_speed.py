@@ -1,5 +1,6 @@
 """The message on `monitor.writeSpeed`."""
 
+from collections import Counter
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator
@@ -43,16 +44,6 @@ class PartitionSpeed(PartitionRef):
             lag_s=lag.seconds if lag else None,
         )
 
-    @property
-    def origin(self) -> Origin | None:
-        return None if self.method is None or self.age_s is None else Origin(self.method, self.age_s)
-
-    @property
-    def lag(self) -> Lag | None:
-        if self.lag_records is None or self.lag_bytes is None:
-            return None
-        return Lag(self.lag_records, self.lag_bytes, self.lag_s)
-
 
 class WriteSpeedReport(Message):
     """The write speeds of all partitions of interest, each named once."""
@@ -64,11 +55,10 @@ class WriteSpeedReport(Message):
     @field_validator("partitions")
     @classmethod
     def _each_once(cls, partitions: tuple[PartitionSpeed, ...]) -> tuple[PartitionSpeed, ...]:
-        seen = set()
-        for entry in partitions:
-            if entry.key in seen:
-                raise ValueError(f"{entry.key} is named twice")
-            seen.add(entry.key)
+        names = Counter((entry.topic, entry.partition) for entry in partitions)
+        if len(names) < len(partitions):
+            ((twice, _),) = names.most_common(1)
+            raise ValueError(f"{TopicPartition(*twice)} is named twice")
         return partitions
 
     @classmethod
@@ -83,10 +73,16 @@ class WriteSpeedReport(Message):
 
     @property
     def speeds(self) -> WriteSpeeds:
-        return WriteSpeeds(
-            measured_at=self.measured_at,
-            bytes_per_s={entry.key: entry.speed for entry in self.partitions if entry.speed is not None},
-            unknown=frozenset(entry.key for entry in self.partitions if entry.speed is None),
-            origins={entry.key: origin for entry in self.partitions if (origin := entry.origin) is not None},
-            lags={entry.key: lag for entry in self.partitions if (lag := entry.lag) is not None},
-        )
+        bytes_per_s, unknown = dict[TopicPartition, float](), set[TopicPartition]()
+        origins, lags = dict[TopicPartition, Origin](), dict[TopicPartition, Lag]()
+        for entry in self.partitions:
+            partition = entry.key
+            if entry.speed is None:
+                unknown.add(partition)
+            else:
+                bytes_per_s[partition] = entry.speed
+            if entry.method is not None and entry.age_s is not None:
+                origins[partition] = Origin(entry.method, entry.age_s)
+            if entry.lag_records is not None and entry.lag_bytes is not None:
+                lags[partition] = Lag(entry.lag_records, entry.lag_bytes, entry.lag_s)
+        return WriteSpeeds(self.measured_at, bytes_per_s, frozenset(unknown), origins, lags)
