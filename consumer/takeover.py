@@ -97,11 +97,7 @@ def _last_offsets(
     left = {
         partition.partition: iter(spans) for partition, spans in places.items() if partition.topic == topic and spans
     }
-    writers = {
-        partition.partition: claimed[partition]
-        for partition in places.keys() & claimed.keys()
-        if partition.topic == topic
-    }
+    writers = {number: claimed[key] for number in left if (key := TopicPartition(topic, number)) in claimed}
     found: dict[int, int] = {}
     appended = lake.last_appended(topic, set(writers.values())) if writers else None
     if appended is not None:

@@ -1,0 +1,50 @@
+"""What a take-over asks of the lake, with adapters that only answer; the real ones are in test_exactly_once."""
+
+from unittest.mock import Mock, create_autospec
+
+import pytest
+
+from consumer.claims import RELEASED, Committed, claim
+from consumer.lake import Lake
+from consumer.offsets import GroupOffsets, OffsetRange
+from consumer.takeover import take_over
+from domain.partitions import TopicPartition
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+END = 70
+
+
+@pytest.fixture
+def lake() -> Mock:
+    lake: Mock = create_autospec(Lake, instance=True)
+    lake.last_appended.return_value = {0: 59, 1: 59}
+    lake.last_offsets.return_value = {}
+    return lake
+
+
+def positions(lake: Mock, first: Committed, second: Committed) -> tuple[int, int]:
+    """Where reading goes on after these commits."""
+    offsets = create_autospec(GroupOffsets, instance=True)
+    offsets.committed.return_value = {FIRST: first, SECOND: second}
+    offsets.ranges.return_value = dict.fromkeys((FIRST, SECOND), OffsetRange(0, END))
+    found = take_over([FIRST, SECOND], [], "3/c", offsets, lake, "group", lambda: None)
+    return found[FIRST], found[SECOND]
+
+
+def test_nothing_is_asked_about_what_was_released_or_is_at_its_end(lake: Mock) -> None:
+    assert positions(lake, Committed(50, RELEASED), Committed(END, claim("1/a"))) == (50, END)
+    lake.last_appended.assert_not_called()
+    lake.last_offsets.assert_not_called()
+
+
+def test_the_log_is_asked_only_about_writers_of_what_may_be_behind(lake: Mock) -> None:
+    assert positions(lake, Committed(50, claim("1/a")), Committed(END, claim("2/b"))) == (60, END)
+    lake.last_appended.assert_called_once_with("orders", {"group/1/a"})
+    lake.last_offsets.assert_not_called()
+
+
+def test_the_rows_are_looked_at_where_the_log_does_not_tell(lake: Mock) -> None:
+    lake.last_appended.return_value = None
+    lake.last_offsets.return_value = {0: 54}
+    assert positions(lake, Committed(50, claim("1/a")), Committed(50, RELEASED)) == (55, 50)
+    lake.last_offsets.assert_called_once()
