@@ -28,8 +28,6 @@ from domain.assignment import Assignment
 from domain.messages import ConsumerState, Decision, WriteSpeedReport
 from domain.speeds import WriteSpeeds
 
-UNCOUNTED_S = 0.2
-"""So much may pass before the solver begins, and takes nothing from its time."""
 LEAST_SHARE = 0.25
 """Of its time limit that the solver has, however long it took to begin."""
 
@@ -92,8 +90,7 @@ def _decide(settings: ControllerSettings, measured: _Measured, told: Recent, ask
             restraints.carried_out(decision.decided_at, decision.plan.rscore, fewer_consumers=shrank)
     question = pose(_situation(settings, measured, told), settings)
     limit_s = question.problem.time_limit_s
-    late_s = max(0.0, time.monotonic() - asked_at - UNCOUNTED_S)
-    left_s = max(LEAST_SHARE * limit_s, limit_s - late_s)
+    left_s = max(LEAST_SHARE * limit_s, limit_s - (time.monotonic() - asked_at))
     newest = max(((decision.epoch, decision.number) for decision in told.decisions), default=(told.epoch or 0, 0))
     return decide(
         number=newest[1] + 1,
