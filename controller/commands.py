@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerCommand, Decision
+from domain.messages import ConsumerCommand, CreationLimit, Decision
 from solver.problem import Problem
 
 
@@ -55,6 +55,7 @@ class Claim:
     paused: bool
     unsealed: tuple[str, ...]
     settled: tuple[str, ...]
+    creation_limit: CreationLimit | None = None
 
 
 Command = CreateConsumer | DeleteConsumer | Send | Solve | Publish | Claim

@@ -5,42 +5,29 @@ asks for just as many again would promise partitions to consumers that never com
 has more consumers than could be created; then one may try again.
 """
 
-from dataclasses import dataclass
-from typing import Self
-
 from domain.assignment import ConsumerId
+from domain.messages import CreationLimit
 
 
-@dataclass(frozen=True, slots=True)
-class CreationLimit:
-    """What creations that failed have shown; times in seconds since the epoch."""
+def after_failure(
+    before: CreationLimit | None, at: float, consumer: ConsumerId, *, others: int, retry_s: float
+) -> CreationLimit:
+    """The limit once a creation has failed.
 
-    most: int
-    """So many consumers there were, or were still expected, when the last creation failed; may be 0."""
-    failed_at: float
-    consumer: ConsumerId
-    """Whose creation it was."""
-    until: float
+    Args:
+        before: the limit that held until now, if any.
+        at: now, in seconds since the epoch.
+        consumer: which one could not be created.
+        others: how many consumers are counted on without it; may be 0.
+        retry_s: how long no more are tried.
+    """
+    most = others if before is None else min(before.most, others)
+    return CreationLimit(most=most, failed_at=at, consumer=consumer, until=at + retry_s)
 
-    @classmethod
-    def after_failure(
-        cls, before: Self | None, at: float, consumer: ConsumerId, *, others: int, retry_s: float
-    ) -> "CreationLimit":
-        """The limit once a creation has failed.
 
-        Args:
-            before: the limit that held until now, if any.
-            at: now.
-            consumer: which one could not be created.
-            others: how many consumers are counted on without it.
-            retry_s: how long no more are tried.
-        """
-        most = others if before is None else min(before.most, others)
-        return cls(most, at, consumer, at + retry_s)
-
-    def why(self, at: float, planned: int) -> str:
-        """The limit in words, at that moment, where `planned` consumers are what it came to."""
-        return (
-            f"no more than {planned} consumer{'s' * (planned != 1)}: consumer {self.consumer} could not be created "
-            f"{at - self.failed_at:,.0f} s ago, and more are tried in {self.until - at:,.0f} s"
-        )
+def limit_sentence(limit: CreationLimit, at: float, planned: int) -> str:
+    """The limit in words, at that moment, where `planned` consumers are what it came to."""
+    return (
+        f"no more than {planned} consumer{'s' * (planned != 1)}: consumer {limit.consumer} could not be created "
+        f"{at - limit.failed_at:,.0f} s ago, and more are tried in {limit.until - at:,.0f} s"
+    )

@@ -126,6 +126,7 @@ class KafkaLink:
             paused=claim.paused,
             unsealed=claim.unsealed,
             settled=claim.settled,
+            creation_limit=claim.creation_limit,
         )
         self._send([(self._names.metadata, topics.CONTROLLER_PARTITION, message)])
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from controller.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
-from controller.creation_limit import CreationLimit
+from controller.creation_limit import after_failure
 from controller.events import (
     ClaimHeard,
     ConsumerGone,
@@ -36,7 +36,7 @@ from controller.sizes import Size, Sizes
 from controller.spares import spares, taking_spares
 from controller.triggers import REPLAN, Cause, Trigger, interval_over, triggers
 from domain.assignment import Assignment, ConsumerId
-from domain.messages import Action, ConsumerState, ControlAction, Order
+from domain.messages import Action, ConsumerState, ControlAction, CreationLimit, Order
 from domain.partitions import TopicPartition
 from solver.solution import Solution
 
@@ -191,7 +191,7 @@ class Controller:
         former.settle_everywhere_sealed({partition.topic for partition in self._named_at})
         self._claims += 1
         self._claimed_at = self._claims_on_their_way[self._claims] = self._now
-        return [Claim(self._claims, self.paused, former.unsealed, former.settled)]
+        return [Claim(self._claims, self.paused, former.unsealed, former.settled, self._creation_limit)]
 
     def _hear_claim(self, sequence: int) -> None:
         sent_at = self._claims_on_their_way.get(sequence)
@@ -257,9 +257,7 @@ class Controller:
             self._creating.remove(consumer)
             retry_s = self._settings.creation_retry_s
             others = sum(self._counted_on.values())
-            self._limit = CreationLimit.after_failure(
-                self._creation_limit, self._now, consumer, others=others, retry_s=retry_s
-            )
+            self._limit = after_failure(self._creation_limit, self._now, consumer, others=others, retry_s=retry_s)
         self._failed()
         self._broken |= consumer in self._desired.consumers
 

@@ -1,5 +1,6 @@
 """Reassign: whether a plan is carried out, and the record that says why."""
 
+from controller.creation_limit import limit_sentence
 from controller.question import Question
 from controller.reasons import reasons
 from controller.restraint import Restraints
@@ -169,7 +170,7 @@ def _limited(at: float, question: Question, plan: Evaluation) -> tuple[HeldBack,
     limit, most = question.limit, question.problem.max_consumers
     if limit is None or most is None or plan.is_feasible:
         return ()
-    return (HeldBack(by=Restraint.CREATION, why=limit.why(at, most)),)
+    return (HeldBack(by=Restraint.CREATION, why=limit_sentence(limit, at, most)),)
 
 
 def _shortfall(plan: Evaluation, solution: Solution, limited: tuple[HeldBack, ...]) -> Shortfall | None:

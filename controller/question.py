@@ -10,12 +10,11 @@ after a consumer could not be created, there are to be no more consumers than th
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from controller.creation_limit import CreationLimit
 from controller.settings import ControllerSettings
 from controller.sizes import Size
 from controller.triggers import Trigger
 from domain.assignment import Assignment, ConsumerId
-from domain.messages import DecisionKind
+from domain.messages import CreationLimit, DecisionKind
 from domain.partitions import TopicPartition
 from solver.evaluation import evaluate
 from solver.problem import Problem

@@ -129,4 +129,5 @@ def _situation(settings: ControllerSettings, measured: _Measured, told: Recent) 
         named=named,
         missing=named - sizes.fresh,
         paused=told.paused,
+        limit=told.creation_limit,
     )

@@ -17,6 +17,7 @@ from domain.messages import (
     ConsumerReport,
     ControllerClaim,
     ControlRequest,
+    CreationLimit,
     Decision,
     MessageError,
     MessageToController,
@@ -45,6 +46,13 @@ class Recent:
     @property
     def paused(self) -> bool:
         return beginning(self.statements).paused
+
+    @property
+    def creation_limit(self) -> CreationLimit | None:
+        """What the newest controller's plans are held to now, because a consumer could not be created."""
+        claims = [statement for statement in self.statements if isinstance(statement, ControllerClaim)]
+        limit = claims[-1].creation_limit if claims else None
+        return limit if limit is not None and self.at < limit.until else None
 
     @property
     def epoch(self) -> int | None:

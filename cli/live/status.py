@@ -8,6 +8,7 @@ from cli.live.recent import Recent, recent
 from cli.settings import Settings
 from cli.watch.glyphs import TopicPalette
 from cli.watch.screen import GroupScreen
+from controller.creation_limit import limit_sentence
 from controller.status.board import Board
 from controller.status.group_fold import GroupFold
 from controller.status.group_view import GroupView
@@ -61,6 +62,8 @@ def _remarks(settings: Settings, speeds: Sequence[WriteSpeedReport], told: Recen
     topics = settings.topics
     if told.paused:
         yield "the group is paused: kcga resume ends it"
+    if (limit := told.creation_limit) is not None:
+        yield f"{limit_sentence(limit, told.at, limit.most)}; see the controller's log"
     if not speeds:
         yield f"there are no fresh write speeds on {topics.write_speed}: does kcga monitor run?"
     if not any(isinstance(statement, ControllerClaim) for statement in told.statements):

@@ -144,6 +144,17 @@ class ConsumerReport(Message):
         return writer(self.consumer, self.incarnation)
 
 
+class CreationLimit(Part):
+    """No plan has more than so many consumers for a while, because one could not be created."""
+
+    most: Count
+    """So many there were, or were still expected, when the last creation failed."""
+    failed_at: EpochSeconds
+    consumer: ConsumerNumber
+    """Whose creation it was."""
+    until: EpochSeconds
+
+
 class ControllerClaim(Message):
     """From a controller, on partition 0, when it begins to act and every few seconds: who acts under a lower epoch
     steps down.
@@ -163,6 +174,8 @@ class ControllerClaim(Message):
     """Processes that may still write though nobody counts on them; in ascending order."""
     settled: tuple[Writer, ...] = ()
     """Processes that were heard of, and need not be sealed any more: the newest of them, the oldest first."""
+    creation_limit: CreationLimit | None = None
+    """What holds now, for whoever asks; the next controller tries anew."""
 
 
 class ControlAction(StrEnum):

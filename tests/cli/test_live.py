@@ -23,6 +23,7 @@ from domain.messages import (
     ControlAction,
     ControllerClaim,
     ControlRequest,
+    CreationLimit,
     Decision,
     Restraint,
     WriteSpeedReport,
@@ -134,6 +135,24 @@ def test_a_dry_run_is_held_back_by_what_holds_the_controller_back(small: Setting
     group.say(ControlRequest(action=ControlAction.RESUME, sent_at=time.time()))
     group.measure({"orders-0": 30.0, "orders-1": None})
     assert [each.by for each in plan_now(small).held_back] == [Restraint.MISSING_DATA]
+
+
+def test_a_dry_run_asks_for_no_consumer_that_could_not_be_created(small: Settings, group: Group) -> None:
+    running(group, load=70.0)
+    now = time.time()
+    limit = CreationLimit(most=2, failed_at=now - 30, consumer=3, until=now + 90)
+    group.say(ControllerClaim(epoch=4, incarnation="a", sequence=1, sent_at=now, creation_limit=limit))
+    group.measure({"orders-0": 70.0, "orders-1": 120.0, "orders-2": 70.0})
+    made = plan_now(small)
+    assert made.plan.consumers == 2
+    assert "consumer 3 could not be created 30 s ago" in "\n".join(in_words(made))
+    console = Console(width=110)
+    with console.capture() as captured:
+        print_status(small, console)
+    assert "consumer 3 could not be created" in captured.get()
+    gone = limit.model_copy(update={"until": now - 1})
+    group.say(ControllerClaim(epoch=4, incarnation="a", sequence=2, sent_at=now, creation_limit=gone))
+    assert plan_now(small).plan.consumers == 3
 
 
 def test_a_dry_run_grows_a_group_that_is_overloaded(small: Settings, group: Group) -> None:

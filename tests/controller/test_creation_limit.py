@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.creation_limit import CreationLimit
+from controller.creation_limit import after_failure
 from controller.machine import State
 from controller.question import Situation, pose
 from controller.settings import ControllerSettings
 from controller.sizes import Size
 from controller.triggers import Trigger
 from domain.assignment import Assignment
-from domain.messages import Restraint
+from domain.messages import ControllerClaim, CreationLimit, Restraint
 from domain.partitions import TopicPartition
 from tests.controller.world import World
 
@@ -79,6 +79,23 @@ def test_the_record_says_that_the_plan_is_held_back_and_why(refuses: bool) -> No
 
 
 @REFUSED
+def test_claims_tell_it_while_it_holds_and_the_next_controller_tries_anew(refuses: bool) -> None:
+    world = a_full_world(refuses=refuses)
+    run(world, SETTINGS.creation_retry_s / 2)
+    told = claimed(world)
+    assert told is not None
+    assert (told.most, told.consumer) == (2, 4)
+    assert told.failed_at < world.now < told.until
+    world.begin_controller()
+    world.step()
+    assert claimed(world) is None
+
+
+def claimed(world: World) -> CreationLimit | None:
+    return [each for each in world.history if isinstance(each, ControllerClaim)][-1].creation_limit
+
+
+@REFUSED
 def test_after_that_while_they_are_asked_for_again(refuses: bool) -> None:
     world = a_full_world(refuses=refuses)
     run(world, SETTINGS.creation_retry_s / 2)
@@ -140,8 +157,8 @@ def test_the_death_of_a_consumer_that_was_ready_limits_nothing() -> None:
 
 
 def test_of_several_failures_the_lowest_count_holds_from_the_last_on() -> None:
-    first = CreationLimit.after_failure(None, 100.0, 7, others=5, retry_s=60.0)
-    second = CreationLimit.after_failure(first, 110.0, 8, others=6, retry_s=60.0)
+    first = after_failure(None, 100.0, 7, others=5, retry_s=60.0)
+    second = after_failure(first, 110.0, 8, others=6, retry_s=60.0)
     assert (second.most, second.until, second.consumer) == (5, 170.0, 8)
 
 
@@ -173,7 +190,7 @@ def test_a_limit_takes_no_reader_away_and_always_leaves_a_problem(
         gone={},
         named=sizes.keys(),
         missing=frozenset(),
-        limit=CreationLimit.after_failure(None, 0.0, 9, others=most, retry_s=60.0),
+        limit=after_failure(None, 0.0, 9, others=most, retry_s=60.0),
     )
     question = pose(situation, settings)
     allowed = len(sizes) if question.problem.max_consumers is None else question.problem.max_consumers

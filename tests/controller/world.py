@@ -149,6 +149,7 @@ class World:
             paused=claim.paused,
             unsealed=claim.unsealed,
             settled=claim.settled,
+            creation_limit=claim.creation_limit,
         )
         self.messages.append((self.now + 0.1 if claim.sequence else self.now, message))
 
