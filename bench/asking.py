@@ -27,7 +27,6 @@ from domain.messages import ConsumerReport, ConsumerState, ControllerClaim, Deci
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, Method, Origin, WriteSpeeds
 from domain.streams import paper_stream
-from domain.topics import CONTROLLER_PARTITION
 
 COMMANDS = ("explain", "plan", "status")
 PARTITIONS_OF_A_CONSUMER = 20
@@ -93,8 +92,9 @@ class Group:
         messages: Iterable[WriteSpeedReport | ConsumerReport | ControllerClaim | Decision],
         times: Iterable[float],
     ) -> None:
+        """On partition 0, which all of them are on."""
         for message, at in zip(messages, times, strict=True):
-            self._producer.produce(topic, message.encode(), partition=CONTROLLER_PARTITION, timestamp=int(1000 * at))
+            self._producer.produce(topic, message.encode(), partition=0, timestamp=int(1000 * at))
             self._producer.poll(0)
         self._producer.flush()
 
