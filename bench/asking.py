@@ -6,7 +6,6 @@ work. What is timed is the whole command, from its start to its end. Prints a pa
 
 import argparse
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from bench.figures import markdown_table, run_facts
-from cli.components import command
+from bench.running_group import asked
 from cli.embedded.broker import Broker
 from cli.embedded.jars import KAFKA, obtain
 from cli.embedded.java import find_java
@@ -29,6 +28,8 @@ from domain.speeds import Lag, Method, Origin, WriteSpeeds
 from domain.streams import paper_stream
 
 COMMANDS = ("explain", "plan", "status")
+CAPACITY = 2_300_000.0
+"""Of a consumer, in bytes/s."""
 PARTITIONS_OF_A_CONSUMER = 20
 """About so many: the capacity is that many times what the speeds of a partition are on average."""
 DELTA = 1.0
@@ -59,9 +60,8 @@ class Group:
 
     def __init__(self, servers: str, folder: Path, group: str, partitions: int, seed: int) -> None:
         self.file = folder / f"{group}.toml"
-        self._capacity = 2_300_000.0
-        highest = 2 * self._capacity / PARTITIONS_OF_A_CONSUMER
-        self.file.write_text(SETTINGS.format(servers=servers, group=group, capacity=self._capacity))
+        highest = 2 * CAPACITY / PARTITIONS_OF_A_CONSUMER
+        self.file.write_text(SETTINGS.format(servers=servers, group=group, capacity=CAPACITY))
         self.settings: Settings = load(self.file)
         names = self.settings.topics.names
         Cluster(servers).ensure_internal_topics(names, self.settings.controller.highest_consumer)
@@ -119,13 +119,6 @@ def _report(consumer: int, sequence: int, at: float, held: Iterable[TopicPartiti
         state=ConsumerState.READY,
         partitions=tuple(map(PartitionRef.of, sorted(held))),
     )
-
-
-def asked(name: str, file: Path) -> float:
-    """How long the command takes, in seconds."""
-    began = time.monotonic()
-    subprocess.run(command(name, "--settings", str(file)), check=True, stdout=subprocess.DEVNULL)
-    return time.monotonic() - began
 
 
 def main() -> None:

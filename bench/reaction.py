@@ -252,7 +252,8 @@ The bars are for the medians.
   fetch.
 - *Load step to decision*: the load of one consumer of two grows to 1.2 of its capacity; the window, of 5 s here, has
   to fill.
-- *`kcga explain`* and the others: the whole command, from its start to its end, beside the group and its load.
+- *`kcga explain`* and the others: the whole command, from its start to its end, in a session of its own as at a
+  terminal, beside the group and its load.
 """
 
 

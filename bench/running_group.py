@@ -18,6 +18,21 @@ from controller.local_processes import LocalProcesses
 MOST_CONSUMERS = 8
 
 
+def asked(name: str, settings: Path) -> float:
+    """How long a command about a group takes from its start to its end, in seconds.
+
+    It has a session of its own, as what is typed at a terminal has: where the system shares its processors out by
+    sessions, it has its own share beside the group.
+
+    Raises:
+        CalledProcessError: it fails.
+    """
+    began = time.monotonic()
+    asking = command(name, "--settings", str(settings))
+    subprocess.run(asking, check=True, stdout=subprocess.DEVNULL, start_new_session=True)
+    return time.monotonic() - began
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """One topic that is written and read, with topics of its own for what the components say.
@@ -69,18 +84,8 @@ class Bench:
             LocalProcesses(load(self._file).local.folder, lambda n: consumer_command(n, self._file)).close()
 
     def asked(self, name: str) -> float:
-        """How long a command about the group takes from its start to its end, in seconds.
-
-        It has a session of its own, as what is typed at a terminal has: where the system shares its processors out by
-        sessions, it has its own share beside the group.
-
-        Raises:
-            CalledProcessError: it fails.
-        """
-        began = time.monotonic()
-        asked = command(name, "--settings", str(self._file))
-        subprocess.run(asked, check=True, stdout=subprocess.DEVNULL, start_new_session=True)
-        return time.monotonic() - began
+        """See `asked`."""
+        return asked(name, self._file)
 
     def _component(self, name: str) -> Child:
         log = self.folder / f"{self.topic}-{name}.log"

@@ -25,9 +25,9 @@ def after_failure(
     return CreationLimit(most=most, failed_at=at, consumer=consumer, until=at + retry_s)
 
 
-def limit_sentence(limit: CreationLimit, at: float, planned: int) -> str:
-    """The limit in words, at that moment, where `planned` consumers are what it came to."""
+def limit_sentence(limit: CreationLimit, at: float) -> str:
+    """Why there is a limit at that moment, and for how long, in words."""
     return (
-        f"no more than {planned} consumer{'s' * (planned != 1)}: consumer {limit.consumer} could not be created "
-        f"{at - limit.failed_at:,.0f} s ago, and more are tried in {limit.until - at:,.0f} s"
+        f"consumer {limit.consumer} could not be created {at - limit.failed_at:,.0f} s ago, and more are tried in "
+        f"{limit.until - at:,.0f} s"
     )

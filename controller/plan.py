@@ -170,7 +170,8 @@ def _limited(at: float, question: Question, plan: Evaluation) -> tuple[HeldBack,
     limit, most = question.limit, question.problem.max_consumers
     if limit is None or most is None or plan.is_feasible:
         return ()
-    return (HeldBack(by=Restraint.CREATION, why=limit_sentence(limit, at, most)),)
+    why = f"no more than {most} consumer{'s' * (most != 1)}: {limit_sentence(limit, at)}"
+    return (HeldBack(by=Restraint.CREATION, why=why),)
 
 
 def _shortfall(plan: Evaluation, solution: Solution, limited: tuple[HeldBack, ...]) -> Shortfall | None:

@@ -63,7 +63,7 @@ def _remarks(settings: Settings, speeds: Sequence[WriteSpeedReport], told: Recen
     if told.paused:
         yield "the group is paused: kcga resume ends it"
     if (limit := told.creation_limit) is not None:
-        yield f"{limit_sentence(limit, told.at, limit.most)}; see the controller's log"
+        yield f"{limit_sentence(limit, told.at)}; see the controller's log"
     if not speeds:
         yield f"there are no fresh write speeds on {topics.write_speed}: does kcga monitor run?"
     if not any(isinstance(statement, ControllerClaim) for statement in told.statements):

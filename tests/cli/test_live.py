@@ -149,7 +149,7 @@ def test_a_dry_run_asks_for_no_consumer_that_could_not_be_created(small: Setting
     console = Console(width=110)
     with console.capture() as captured:
         print_status(small, console)
-    assert "consumer 3 could not be created" in captured.get()
+    assert "! consumer 3 could not be created" in captured.get()
     gone = limit.model_copy(update={"until": now - 1})
     group.say(ControllerClaim(epoch=4, incarnation="a", sequence=2, sent_at=now, creation_limit=gone))
     assert plan_now(small).plan.consumers == 3
