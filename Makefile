@@ -6,23 +6,29 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCHMARKS := docs/benchmarks
+# Tests wait most of their time: many at once keep the processors busy. Those of a group share a service of their own.
+SIDE_BY_SIDE := --numprocesses $(shell echo $$((3 * $$(nproc)))) --dist loadgroup
 
-.PHONY: up test test-pods test-kills check docs pictures format control-plane image bench fire lock clean
+.PHONY: up test unit tools test-pods test-kills check docs pictures format image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
 
-test: $(READY)  ## Every test (ARGS="-m 'not integration'" leaves out those that start a broker or Spark)
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(READY)  ## Every test, many side by side (ARGS="tests/consumer" names some; what this machine lacks is said)
+	@$(BIN)/python -m tests.prepare
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+
+unit: $(READY)  ## For every save: what needs no service, within a minute
+	@$(BIN)/python -m pytest -m "not integration and not slow" --numprocesses logical $(ARGS)
+
+tools:  ## What tests need of the system: a browser, Prometheus, Go (installs it as root on Debian)
+	@$(PYTHON) -m tests.tools --install
 
 check: $(READY)  ## Style, types, and which package may import which
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-
-control-plane: $(READY)  ## The Kubernetes of the tests, ahead of them: minutes, once (needs Go)
-	@nice -n 10 $(BIN)/python -m tests.kubernetes.control_plane
 
 test-kills: $(READY)  ## Kills and freezes every part of the system, each while a plan is under way: ten minutes
 	@$(BIN)/python -m pytest tests/fire/kill_matrix.py $(ARGS)

@@ -1,15 +1,18 @@
-"""The real services that tests run against, started once a session and only if a test asks for them.
+"""The real services that tests run against, started once a run and only if a test asks for them; and in which order
+tests begin.
 
-Where they cannot be started (no Java, no network for the first fetch of the jars), the tests that need them fail and
-say so; none is skipped. Tests that need a browser or Prometheus are skipped where there is none, unless CI=true.
+Where services cannot be started (no Java, no network for the first fetch of the jars), the tests that need them fail
+and say so; none is skipped. Tests that need a program of the system's (`tests.tools`) are skipped where there is none,
+unless CI=true; how many, and why, is said at the end.
 """
 
 import os
-import shutil
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NoReturn
 
 import hypothesis
 import psutil
@@ -17,11 +20,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from playwright.sync_api import Browser, sync_playwright
 
-from cli.embedded.broker import Broker
-from cli.embedded.jars import DELTA, KAFKA, obtain
 from cli.embedded.java import Java, find_java
-from cli.embedded.spark import SparkConnectServer
 from tests.broker_cluster import BrokerCluster
+from tests.services import OwnServices, Services, SharedBroker, SharedSpark, services_of
+from tests.tools import CHROMIUM, INSTALL, NOT_TESTED, PROMETHEUS, PROMTOOL, Tool
 
 hypothesis.settings.register_profile("patient", deadline=None)  # on a busy machine any example may take a second
 hypothesis.settings.load_profile("patient")
@@ -32,11 +34,64 @@ CreateTopic = Callable[..., str]
 """`create_topic(name, partitions=1, **settings)` returns `name` once the topic can be used."""
 
 
+_SERVICES = pytest.StashKey[Services]()
+_NO_TIME_S, _SOME_TIME_S, _LONG_S = 0.0, 2.0, 10.0
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The process that the run began with has the services, and those that it began ask it for them."""
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        config.stash[_SERVICES] = services_of(worker["services"], bytes.fromhex(worker["services_key"]))
+        return
+    own = OwnServices()
+    config.add_cleanup(own.close)
+    config.stash[_SERVICES] = own
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tells a process where the services are."""
+    own = node.config.stash[_SERVICES]
+    if _SERVED not in node.config.stash:
+        node.config.stash[_SERVED] = own.serve()
+    address, key = node.config.stash[_SERVED]
+    node.workerinput |= {"services": address, "services_key": key.hex()}
+
+
+_SERVED = pytest.StashKey[tuple[str, bytes]]()
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs a real service as `integration`."""
+    """Marks what needs a real service as `integration`, and what shares the control plane as a group, which one
+    process runs. What takes longest begins first: most of it waits, and what needs the processors fills the time."""
     for item in items:
-        if _REAL_SERVICES.intersection(getattr(item, "fixturenames", ())):
+        fixtures = getattr(item, "fixturenames", ())
+        if _REAL_SERVICES.intersection(fixtures):
             item.add_marker(pytest.mark.integration)
+        if "control_plane" in fixtures:
+            item.add_marker(pytest.mark.xdist_group("control_plane"))
+    items.sort(key=_takes_s, reverse=True)
+
+
+def _takes_s(item: pytest.Item) -> float:
+    slow = item.get_closest_marker("slow")
+    if slow is not None:
+        return float(slow.args[0]) if slow.args else _LONG_S
+    return _SOME_TIME_S if item.get_closest_marker("integration") else _NO_TIME_S
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many tests this machine could not run, and why."""
+    skipped = (report.longrepr for report in terminalreporter.stats.get("skipped", ()))
+    reasons = Counter(str(where[2]).removeprefix("Skipped: ") for where in skipped if isinstance(where, tuple))
+    lacking = {reason: count for reason, count in reasons.items() if reason.startswith(NOT_TESTED)}
+    if lacking:
+        terminalreporter.section("not tested on this machine")
+        for reason, count in sorted(lacking.items()):
+            terminalreporter.line(f"{count} x {reason}")
+        terminalreporter.line(f"{sum(lacking.values())} not tested; `{INSTALL}` installs what is missing")
 
 
 @pytest.fixture(scope="session")
@@ -45,10 +100,9 @@ def java() -> Java:
 
 
 @pytest.fixture(scope="session")
-def broker(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A Kafka broker that all tests of the session share: names of topics and groups must be `unique_name`s."""
-    with Broker(tmp_path_factory.mktemp("broker"), jars=obtain(KAFKA), java=java) as broker:
-        yield broker
+def broker(pytestconfig: pytest.Config) -> SharedBroker:
+    """A Kafka broker that all tests of the run share: names of topics and groups must be `unique_name`s."""
+    return pytestconfig.stash[_SERVICES].broker()
 
 
 @pytest.fixture
@@ -63,16 +117,15 @@ def broker_cluster(java: Java, tmp_path: Path) -> Iterator[BrokerCluster]:
 
 
 @pytest.fixture(scope="session")
-def spark_server(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConnectServer]:
-    """A Spark Connect server that all tests of the session share: tables must lie in `lake_root`."""
-    with SparkConnectServer(tmp_path_factory.mktemp("spark"), jars=obtain(DELTA), java=java) as server:
-        yield server
+def spark_server(pytestconfig: pytest.Config) -> SharedSpark:
+    """A Spark Connect server that all tests of the run share: tables must lie in `lake_root`."""
+    return pytestconfig.stash[_SERVICES].spark()
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A headless Chromium of the system's."""
-    chromium = _installed("Chromium", "chromium", "chromium-browser", "google-chrome")
+    chromium = installed(CHROMIUM)
     as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=as_root)
@@ -83,24 +136,28 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def prometheus_program() -> Path:
     """The system's `prometheus`, a server that is not started yet."""
-    return _installed("Prometheus", "prometheus")
+    return installed(PROMETHEUS)
 
 
 @pytest.fixture(scope="session")
 def promtool() -> Path:
     """What checks and tests Prometheus' rules."""
-    return _installed("promtool", "promtool", package="prometheus")
+    return installed(PROMTOOL)
 
 
-def _installed(title: str, *names: str, package: str | None = None) -> Path:
-    """The first of these programs of the system's. Without one the test is skipped, and fails where CI=true."""
-    found = next(filter(None, map(shutil.which, names)), None)
+def installed(tool: Tool) -> Path:
+    """A program of the system's; the test cannot be done without it."""
+    found = tool.find()
     if found is None:
-        missing = f"there is no {title} in PATH (Debian: apt-get install {package or names[0]})"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return Path(found)
+        cannot(f"there is no {tool.title}")
+    return found
+
+
+def cannot(reason: str) -> NoReturn:
+    """The test cannot be done on this machine: it is skipped, and fails where CI=true."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{NOT_TESTED}: {reason}")
+    pytest.skip(f"{NOT_TESTED}: {reason}")
 
 
 @pytest.fixture
@@ -135,7 +192,7 @@ def unique_name() -> str:
 
 
 @pytest.fixture
-def admin(broker: Broker) -> AdminClient:
+def admin(broker: SharedBroker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap_servers})
 
 

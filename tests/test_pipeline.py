@@ -10,10 +10,15 @@ import pytest
 from cli.components import command
 from tests.running_up import running_up, wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures("nothing_left_running")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow(50),
+    pytest.mark.xdist_group("whole system"),
+    pytest.mark.usefixtures("nothing_left_running"),
+]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.slow(180)
 def test_the_group_follows_the_load_and_the_lake_has_every_record_once(tmp_path: Path) -> None:
     with (tmp_path / "stderr").open("w") as stderr:
         done = subprocess.run(
@@ -35,7 +40,6 @@ def test_the_group_follows_the_load_and_the_lake_has_every_record_once(tmp_path:
     assert "every check passed" in shown
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_ends_in_order_and_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     with running_up(tmp_path) as (process, shown, temporary):
@@ -48,7 +52,6 @@ def test_an_interrupted_run_ends_in_order_and_leaves_nothing_behind(tmp_path: Pa
     assert not list(temporary.glob("kcga-*"))
 
 
-@pytest.mark.timeout(300)
 def test_a_run_that_is_interrupted_while_it_starts_leaves_nothing_behind(tmp_path: Path) -> None:
     with running_up(tmp_path) as (process, shown, temporary):
         wait_until(lambda: bool(list(temporary.glob("kcga-*/spark"))), process, shown)

@@ -25,7 +25,12 @@ from tests.prometheus import Prometheus
 from tests.running_up import running_up, wait_until
 from tests.test_deploy_observability import RULES_FILE, Query, dashboard_queries
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures("nothing_left_running")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow(90),
+    pytest.mark.xdist_group("whole system"),
+    pytest.mark.usefixtures("nothing_left_running"),
+]
 
 SCALE_UP_WITHIN_MS = 120_000
 PICTURES = "KCGA_PICTURES"
@@ -33,7 +38,6 @@ NUMBER = re.compile(r"\d+\.\d\d")
 VARIABLE = re.compile(r"label_values\((?P<series>\w+), (?P<label>\w+)\)")
 
 
-@pytest.mark.timeout(600)
 def test_a_scale_up_is_seen_as_it_happens_and_says_why(
     browser: Browser, prometheus_program: Path, tmp_path: Path
 ) -> None:

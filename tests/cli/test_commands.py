@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.components import command
-from cli.embedded.broker import Broker
+from tests.services import SharedBroker
 
 SETTINGS = """
 [kafka]
@@ -79,7 +79,7 @@ def test_a_password_that_is_not_there_is_a_usage_error(component: str, tmp_path:
     assert_clear_error(done, 2, "kafka.client", "sasl.username and sasl.password must be set")
 
 
-def test_a_topic_that_does_not_exist_is_named(broker: Broker, tmp_path: Path) -> None:
+def test_a_topic_that_does_not_exist_is_named(broker: SharedBroker, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(SETTINGS.format(servers=broker.bootstrap_servers))
     assert_clear_error(kcga("monitor", "--settings", str(file)), 1, "no such topic", "no-such-topic")

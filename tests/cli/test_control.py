@@ -6,7 +6,6 @@ import pytest
 from confluent_kafka import Producer
 
 from cli.control import ask
-from cli.embedded.broker import Broker
 from cli.errors import KcgaError
 from cli.explain.history import find_decision
 from cli.settings import Settings, load
@@ -16,6 +15,7 @@ from cli.validate import verdict
 from controller.kafka import KafkaLink
 from domain.messages import ControlAction
 from tests.cli.watch_messages import BEGAN, decision
+from tests.services import SharedBroker
 
 SETTINGS = """
 [kafka]
@@ -40,7 +40,7 @@ def settings_of(broker: str, name: str, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def settings(broker: Broker, unique_name: str, tmp_path: Path) -> Settings:
+def settings(broker: SharedBroker, unique_name: str, tmp_path: Path) -> Settings:
     return settings_of(broker.bootstrap_servers, unique_name, tmp_path)
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from cli.doctor.finding import Finding, Grade
 from cli.doctor.lake import check_lake
-from cli.embedded.spark import SparkConnectServer
 from cli.settings import Settings
+from tests.services import SharedSpark
 
 
-def examined(spark_server: SparkConnectServer, lake_root: Path) -> list[Finding]:
+def examined(spark_server: SharedSpark, lake_root: Path) -> list[Finding]:
     settings = Settings.model_validate(
         {
             "kafka": {"bootstrap_servers": "127.0.0.1:1", "group": "any"},
@@ -23,7 +23,7 @@ def examined(spark_server: SparkConnectServer, lake_root: Path) -> list[Finding]
 
 
 @pytest.mark.parametrize("name", ["lake", "somebody's `lake`"])
-def test_what_the_doctor_writes_is_removed_again(name: str, spark_server: SparkConnectServer, lake_root: Path) -> None:
+def test_what_the_doctor_writes_is_removed_again(name: str, spark_server: SharedSpark, lake_root: Path) -> None:
     lake = lake_root / name
     (lake / "orders").mkdir(parents=True)
     findings = examined(spark_server, lake)
@@ -32,7 +32,7 @@ def test_what_the_doctor_writes_is_removed_again(name: str, spark_server: SparkC
     assert [file.name for file in lake.iterdir()] == ["orders"]
 
 
-def test_a_lake_that_cannot_be_written_to_is_a_fault(spark_server: SparkConnectServer, lake_root: Path) -> None:
+def test_a_lake_that_cannot_be_written_to_is_a_fault(spark_server: SharedSpark, lake_root: Path) -> None:
     lake = lake_root / "file"
     lake.write_text("no folder")
     (finding,) = examined(spark_server, lake)

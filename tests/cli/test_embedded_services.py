@@ -19,6 +19,7 @@ from cli.embedded.spark import SparkConnectServer
 from cli.errors import KcgaError
 from consumer.session import open_session, release
 from tests.conftest import CreateTopic
+from tests.services import SharedBroker, SharedSpark
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def is_over(server: Server) -> bool:
     return not any(process.info["cwd"] == str(server.log.parent) for process in psutil.process_iter(["cwd"]))
 
 
-def test_what_is_produced_can_be_consumed(broker: Broker, create_topic: CreateTopic, unique_name: str) -> None:
+def test_what_is_produced_can_be_consumed(broker: SharedBroker, create_topic: CreateTopic, unique_name: str) -> None:
     topic = create_topic(unique_name, partitions=2)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     producer.produce(topic, b"value", partition=1)
@@ -46,7 +47,7 @@ def test_what_is_produced_can_be_consumed(broker: Broker, create_topic: CreateTo
     assert (record.error(), record.value()) == (None, b"value")
 
 
-def test_a_delta_table_reads_as_it_was_written(spark_server: SparkConnectServer, lake_root: Path) -> None:
+def test_a_delta_table_reads_as_it_was_written(spark_server: SharedSpark, lake_root: Path) -> None:
     table = str(lake_root / "table")
     session = open_session(spark_server.remote)
     try:
@@ -60,6 +61,7 @@ def test_a_delta_table_reads_as_it_was_written(spark_server: SparkConnectServer,
 
 @pytest.mark.integration
 @pytest.mark.slow
+@pytest.mark.xdist_group("own brokers")
 def test_a_broker_that_is_started_again_has_the_same_topics_and_leaves_no_process(
     tmp_path: Path, kafka_jars: Sequence[Path], java: Java
 ) -> None:
@@ -78,6 +80,7 @@ def test_a_broker_that_is_started_again_has_the_same_topics_and_leaves_no_proces
 
 @pytest.mark.integration
 @pytest.mark.slow
+@pytest.mark.xdist_group("own brokers")
 def test_spark_leaves_no_process_and_no_file_outside_its_folder(
     tmp_path: Path, java: Java, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +140,7 @@ def test_a_server_can_be_stopped_while_another_thread_starts_it(
 
 @pytest.mark.integration
 @pytest.mark.slow
+@pytest.mark.xdist_group("own brokers")
 def test_a_port_that_another_program_was_faster_to_take_is_replaced(
     tmp_path: Path, kafka_jars: Sequence[Path], java: Java, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.embedded.broker import Broker
-from cli.embedded.spark import SparkConnectServer
 from cli.errors import KcgaError, UsageError
 from cli.lake import optimize, vacuum, verify
 from consumer.batch import Record
 from consumer.lake import Lake
 from consumer.table import rows
 from domain.partitions import TopicPartition
+from tests.services import SharedBroker, SharedSpark
 
 DAY = date(2026, 1, 31)
 WriteOffsets = Callable[[str, Iterable[int]], None]
@@ -27,7 +26,7 @@ def topic(unique_name: str, create_topic: Callable[..., str]) -> str:
 
 
 @pytest.fixture
-def settings(broker: Broker, spark_server: SparkConnectServer, lake_root: Path, tmp_path: Path, topic: str) -> Path:
+def settings(broker: SharedBroker, spark_server: SharedSpark, lake_root: Path, tmp_path: Path, topic: str) -> Path:
     file = tmp_path / "settings.toml"
     file.write_text(
         f"""
@@ -45,7 +44,7 @@ def settings(broker: Broker, spark_server: SparkConnectServer, lake_root: Path, 
 
 
 @pytest.fixture
-def write(spark_server: SparkConnectServer, lake_root: Path, topic: str) -> WriteOffsets:
+def write(spark_server: SharedSpark, lake_root: Path, topic: str) -> WriteOffsets:
     """Writes one row for each offset, each in a file of its own."""
 
     def write(writer: str, offsets: Iterable[int]) -> None:

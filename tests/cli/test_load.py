@@ -11,20 +11,20 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from cli.embedded.broker import Broker
 from cli.embedded.load import run_load
 from cli.embedded.load_profile import Course, LoadProfile, demo_profile
 from cli.embedded.ports import LOOPBACK, free_port
 from cli.errors import KcgaError
 from domain.partitions import TopicPartition
 from tests.conftest import CreateTopic
+from tests.services import SharedBroker
 
 SIZE_OF_A_RECORD = 1_000
 CountRecords = Callable[[TopicPartition], int]
 
 
 @pytest.fixture
-def count_records(broker: Broker) -> CountRecords:
+def count_records(broker: SharedBroker) -> CountRecords:
     """How many records a partition holds, as the broker knows it."""
 
     def count(partition: TopicPartition) -> int:
@@ -41,7 +41,7 @@ def count_records(broker: Broker) -> CountRecords:
 
 
 def test_the_report_counts_what_the_brokers_hold_and_the_bytes_are_those_of_the_profile(
-    broker: Broker, create_topic: CreateTopic, unique_name: str, count_records: CountRecords
+    broker: SharedBroker, create_topic: CreateTopic, unique_name: str, count_records: CountRecords
 ) -> None:
     topic = create_topic(unique_name, partitions=2)
     slow, fast = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -61,7 +61,7 @@ def test_the_report_counts_what_the_brokers_hold_and_the_bytes_are_those_of_the_
 
 
 def test_a_partition_that_gets_nothing_is_reported_with_0(
-    broker: Broker, create_topic: CreateTopic, unique_name: str
+    broker: SharedBroker, create_topic: CreateTopic, unique_name: str
 ) -> None:
     partition = TopicPartition(create_topic(unique_name), 0)
     stopped = threading.Event()
@@ -72,7 +72,7 @@ def test_a_partition_that_gets_nothing_is_reported_with_0(
 
 @pytest.mark.parametrize(("partitions", "said"), [(0, "there is no such topic"), (2, "it has 2")])
 def test_topics_that_lack_partitions_are_refused(
-    broker: Broker, create_topic: CreateTopic, unique_name: str, partitions: int, said: str
+    broker: SharedBroker, create_topic: CreateTopic, unique_name: str, partitions: int, said: str
 ) -> None:
     if partitions:
         create_topic(unique_name, partitions=partitions)
@@ -90,7 +90,7 @@ def test_brokers_that_do_not_answer_are_one_clear_line(monkeypatch: pytest.Monke
 
 
 def test_a_generator_that_is_asked_to_end_still_reports_what_was_delivered(
-    broker: Broker, create_topic: CreateTopic, unique_name: str, count_records: CountRecords, tmp_path: Path
+    broker: SharedBroker, create_topic: CreateTopic, unique_name: str, count_records: CountRecords, tmp_path: Path
 ) -> None:
     prefix = f"{unique_name}."
     profile = demo_profile(1.0, prefix)

@@ -31,14 +31,16 @@ from cli.embedded.broker import Broker
 from cli.embedded.jars import KAFKA, obtain
 from cli.embedded.java import Java
 from cli.embedded.security import BrokerSecurity
-from cli.embedded.spark import SparkConnectServer
 from cli.settings import Settings, load
 from consumer.verify import verify
 from controller.local_processes import LocalProcesses
 from domain.messages import Action, ConsumerCommand, PartitionRef
 from domain.topics import METADATA
+from tests.conftest import installed
+from tests.services import SharedSpark
+from tests.tools import OPENSSL
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow(20), pytest.mark.xdist_group("own brokers")]
 
 PASSWORD = "right"  # noqa: S105 (a test's own broker)
 DATA, GROUP, PREFIX = "orders", "billing", "kcga-"
@@ -46,7 +48,7 @@ WITHIN_S = 180.0
 
 
 def openssl(*arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True)  # noqa: S607 (any that is there)
+    subprocess.run([installed(OPENSSL), *arguments], check=True, capture_output=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +249,9 @@ def produce(client: Mapping[str, str], topic: str, values: list[bytes], partitio
     assert producer.flush(60) == 0
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("nothing_left_running")
 def test_the_pipeline_works_with_the_rights_that_are_printed(
-    cluster: Cluster, settings_of: SettingsOf, spark_server: SparkConnectServer, tmp_path: Path
+    cluster: Cluster, settings_of: SettingsOf, spark_server: SharedSpark, tmp_path: Path
 ) -> None:
     of_consumers = settings_of("consumer", spark_remote=spark_server.remote)
     local = f'consumer_settings = "{of_consumers}"'

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
-from cli.embedded.broker import Broker
 from cli.errors import KcgaError
 from cli.topics import Cluster
 from cli.watch.observer import Observer
@@ -14,6 +13,7 @@ from controller.status.group_view import GroupView
 from domain.messages import ConsumerState, ControllerClaim
 from domain.topics import TopicNames
 from tests.cli.watch_messages import BEGAN, cycle, decision, partition, read, report, write_speeds
+from tests.services import SharedBroker
 
 WAIT_S = 60.0
 
@@ -24,18 +24,18 @@ def names(unique_name: str) -> TopicNames:
 
 
 @pytest.fixture
-def topics(broker: Broker, names: TopicNames) -> TopicNames:
+def topics(broker: SharedBroker, names: TopicNames) -> TopicNames:
     Cluster(broker.bootstrap_servers).ensure_internal_topics(names, highest_consumer=2)
     return names
 
 
-def producer(broker: Broker, **settings: str) -> Producer:
+def producer(broker: SharedBroker, **settings: str) -> Producer:
     return Producer(
         {"bootstrap.servers": broker.bootstrap_servers, **{k.replace("_", "."): settings[k] for k in settings}}
     )
 
 
-def publish(broker: Broker, topic: str, *values: bytes, number: int = 0) -> None:
+def publish(broker: SharedBroker, topic: str, *values: bytes, number: int = 0) -> None:
     sender = producer(broker)
     for value in values:
         sender.produce(topic, value, partition=number)
@@ -50,7 +50,7 @@ def eventually(observer: Observer, condition: Callable[[GroupView], bool]) -> Gr
     return view
 
 
-def test_the_view_holds_what_was_said_before_and_after_it_began(broker: Broker, topics: TopicNames) -> None:
+def test_the_view_holds_what_was_said_before_and_after_it_began(broker: SharedBroker, topics: TopicNames) -> None:
     publish(broker, topics.write_speed, write_speeds(BEGAN, {"orders-0": 100.0, "orders-1": None}).encode())
     publish(broker, topics.decisions, decision(1, BEGAN + 1, {"orders-0": (None, 1)}).encode())
     publish(
@@ -78,7 +78,7 @@ def test_the_view_holds_what_was_said_before_and_after_it_began(broker: Broker, 
     assert most.count == 1
 
 
-def test_what_is_no_message_is_counted_and_the_next_one_is_read(broker: Broker, topics: TopicNames) -> None:
+def test_what_is_no_message_is_counted_and_the_next_one_is_read(broker: SharedBroker, topics: TopicNames) -> None:
     publish(broker, topics.metadata, b"", b"{}", b'{"kind": "report"}', report(1, BEGAN, "orders-0").encode())
     publish(broker, topics.decisions, b"\xff\x00")
     publish(broker, topics.write_speed, b"[]", write_speeds(BEGAN, {"orders-0": 5.0}).encode())
@@ -90,14 +90,14 @@ def test_what_is_no_message_is_counted_and_the_next_one_is_read(broker: Broker, 
     assert view.total_speed == 5.0
 
 
-def test_commands_to_consumers_are_not_read(broker: Broker, topics: TopicNames) -> None:
+def test_commands_to_consumers_are_not_read(broker: SharedBroker, topics: TopicNames) -> None:
     publish(broker, topics.metadata, b"of consumer 1 alone", number=1)
     with Observer(broker.bootstrap_servers, names=topics) as observer:
         observer.catch_up(WAIT_S)
         assert observer.snapshot().invalid_messages == 0
 
 
-def test_messages_from_before_the_run_are_left_aside(broker: Broker, topics: TopicNames) -> None:
+def test_messages_from_before_the_run_are_left_aside(broker: SharedBroker, topics: TopicNames) -> None:
     late = report(1, BEGAN + 9, "orders-0", sequence=2, cycle=cycle(read("orders-0", BEGAN + 8, BEGAN + 9)))
     publish(
         broker,
@@ -111,7 +111,7 @@ def test_messages_from_before_the_run_are_left_aside(broker: Broker, topics: Top
         assert observer.most_readers().count == 1
 
 
-def test_topics_that_are_created_later_are_read_from_their_beginning(broker: Broker, names: TopicNames) -> None:
+def test_topics_that_are_created_later_are_read_from_their_beginning(broker: SharedBroker, names: TopicNames) -> None:
     with Observer(broker.bootstrap_servers, names=names) as observer:
         with pytest.raises(KcgaError, match=r"not all messages .* within 1 s: time ran out"):
             observer.catch_up(1)
@@ -121,7 +121,9 @@ def test_topics_that_are_created_later_are_read_from_their_beginning(broker: Bro
         assert observer.snapshot().total_speed == 5.0
 
 
-def test_messages_sent_in_transactions_are_caught_up_with(broker: Broker, topics: TopicNames, unique_name: str) -> None:
+def test_messages_sent_in_transactions_are_caught_up_with(
+    broker: SharedBroker, topics: TopicNames, unique_name: str
+) -> None:
     sender = producer(broker, transactional_id=unique_name)
     sender.init_transactions(WAIT_S)
     for number, commit in ((1, True), (2, False)):

@@ -1,21 +1,16 @@
 """Consumers to test, on the real broker and the real lake."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.embedded.broker import Broker
 from cli.embedded.jars import DELTA, obtain
-from cli.embedded.spark import SparkConnectServer
 from consumer.settings import ConsumerSettings
 from tests.consumer.consumer_driver import Driver, RunningConsumer, StartConsumer, StartProcess
-
-PROGRAM = Path(__file__).with_name("consumer_program.py")
+from tests.consumer.consumer_program import ConsumerProgram
+from tests.services import SharedBroker, SharedSpark
 
 
 @pytest.fixture
@@ -31,14 +26,14 @@ def data_topic(unique_name: str, create_topic: Callable[..., str]) -> str:
 
 
 @pytest.fixture
-def driver(broker: Broker, metadata_topic: str, unique_name: str) -> Iterator[Driver]:
+def driver(broker: SharedBroker, metadata_topic: str, unique_name: str) -> Iterator[Driver]:
     driver = Driver(broker.bootstrap_servers, metadata_topic, unique_name)
     yield driver
     driver.close()
 
 
 @pytest.fixture
-def consumer_settings(spark_server: SparkConnectServer, lake_root: Path) -> dict[str, Any]:
+def consumer_settings(spark_server: SharedSpark, lake_root: Path) -> dict[str, Any]:
     """Short cycles, so that a test sees many."""
     return {
         "spark_remote": spark_server.remote,
@@ -59,7 +54,7 @@ def own_spark() -> dict[str, Any]:
 
 
 @pytest.fixture
-def consumer_arguments(broker: Broker, metadata_topic: str, unique_name: str) -> Callable[[int], dict[str, Any]]:
+def consumer_arguments(broker: SharedBroker, metadata_topic: str, unique_name: str) -> Callable[[int], dict[str, Any]]:
     return lambda number: {
         "consumer": number,
         "group": unique_name,
@@ -92,15 +87,13 @@ def start_consumer(
 def start_process(
     consumer_arguments: Callable[[int], dict[str, Any]], consumer_settings: dict[str, Any], tmp_path: Path
 ) -> Iterator[StartProcess]:
-    begun: list[subprocess.Popen[bytes]] = []
+    begun: list[ConsumerProgram] = []
 
-    def start(number: int, fault: dict[str, Any] | None = None, **settings: Any) -> "subprocess.Popen[bytes]":
-        arguments = consumer_arguments(number) | {"settings": consumer_settings | settings, "fault": fault}
-        with (tmp_path / f"consumer-{number}-{len(begun)}.log").open("wb") as log:
-            begun.append(subprocess.Popen([sys.executable, PROGRAM, json.dumps(arguments)], stdout=log, stderr=log))
+    def start(number: int, fault: dict[str, Any] | None = None, **settings: Any) -> ConsumerProgram:
+        log = tmp_path / f"consumer-{number}-{len(begun)}.log"
+        begun.append(ConsumerProgram(consumer_arguments(number), consumer_settings | settings, fault, log))
         return begun[-1]
 
     yield start
     for process in begun:
         process.kill()
-        process.wait()

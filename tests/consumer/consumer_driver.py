@@ -1,6 +1,5 @@
 """What tests of a whole consumer need: producers, and somebody who plays the controller's part."""
 
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -15,8 +14,9 @@ from consumer.runner import run
 from consumer.threads import in_thread
 from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef, decode_to_controller
 from domain.partitions import TopicPartition
+from tests.consumer.consumer_program import ConsumerProgram
 
-PATIENCE_S = 90.0
+PATIENCE_S = 300.0
 """How long a test waits for what has to happen on a busy machine."""
 
 
@@ -192,6 +192,6 @@ class RunningConsumer:
 
 StartConsumer = Callable[..., RunningConsumer]
 """`start_consumer(number, **settings)` begins a consumer; it is told to leave at the end of the test."""
-StartProcess = Callable[..., "subprocess.Popen[bytes]"]
+StartProcess = Callable[..., ConsumerProgram]
 """`start_process(number, fault=None, **settings)` begins one in a process of its own, which is killed at the end of the
 test; of faults tells `consumer_program`."""

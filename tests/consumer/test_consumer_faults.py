@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cli.embedded.broker import Broker
-from cli.embedded.jars import KAFKA, obtain
+from cli.embedded.jars import DELTA, KAFKA, obtain
 from cli.embedded.java import Java
 from cli.embedded.spark import SparkConnectServer
 from consumer.runner import LeaseError
@@ -22,7 +22,8 @@ from consumer.settings import ConsumerSettings
 from consumer.verify import PartitionAccount, verify
 from domain.messages import ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition
-from tests.consumer.consumer_driver import Driver, RunningConsumer, StartConsumer, StartProcess
+from tests.consumer.consumer_driver import PATIENCE_S, Driver, RunningConsumer, StartConsumer, StartProcess
+from tests.services import SharedSpark
 
 FULL_FOR_S = 60.0
 
@@ -55,20 +56,28 @@ def no_space_for(server: SparkConnectServer) -> Iterator[None]:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
 
 
-@pytest.mark.slow
+@pytest.fixture
+def own_spark_server(java: Java, tmp_path: Path) -> Iterator[SparkConnectServer]:
+    """One that the test may harm."""
+    with SparkConnectServer(tmp_path / "own-spark", jars=obtain(DELTA), java=java) as server:
+        yield server
+
+
+@pytest.mark.slow(90)
+@pytest.mark.xdist_group("own Spark")
 def test_a_lake_that_is_full_for_a_minute_gets_every_record_once(
     driver: Driver,
     start_consumer: StartConsumer,
-    spark_server: SparkConnectServer,
+    own_spark_server: SparkConnectServer,
     lake_root: Path,
     data_topic: str,
 ) -> None:
     partition = TopicPartition(data_topic, 0)
-    start_consumer(1)
+    start_consumer(1, spark_remote=own_spark_server.remote)
     driver.produce(partition, 0, 5_000)
     driver.start([partition], driver.wait_for(ready))
     driver.wait_until_read(5_000)
-    with no_space_for(spark_server):
+    with no_space_for(own_spark_server):
         driver.produce(partition, 5_000, 10_000)
         reason = driver.wait_for(degraded).reason
         assert reason is not None
@@ -77,15 +86,16 @@ def test_a_lake_that_is_full_for_a_minute_gets_every_record_once(
         assert driver.read_by() == 5_000
     driver.wait_until_read(15_000)
     driver.wait_for(ready, seen=False)
-    assert verify(spark_server.remote, str(lake_root), [data_topic]) == {partition: whole(15_000)}
+    assert verify(own_spark_server.remote, str(lake_root), [data_topic]) == {partition: whole(15_000)}
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("own Spark")
 def test_a_jvm_of_its_own_that_is_killed_ends_the_consumer_with_its_data_unread(
     driver: Driver,
     start_process: StartProcess,
     own_spark: dict[str, Any],
-    spark_server: SparkConnectServer,
+    spark_server: SharedSpark,
     lake_root: Path,
     data_topic: str,
 ) -> None:
@@ -96,11 +106,11 @@ def test_a_jvm_of_its_own_that_is_killed_ends_the_consumer_with_its_data_unread(
     driver.wait_for(lambda report: report.cycle is not None)
     for child in psutil.Process(process.pid).children(recursive=True):
         child.kill()
-    assert process.wait(90.0) > 0
+    assert (process.wait(PATIENCE_S) or 0) > 0
     start_process(1)
     successor = driver.wait_for(lambda report: ready(report) and report.incarnation != driver.reports[0].incarnation)
     driver.start([partition], successor)
-    deadline = time.monotonic() + 90.0
+    deadline = time.monotonic() + PATIENCE_S
     while driver.committed([partition]) != {partition: 20_000}:
         assert time.monotonic() < deadline
         driver.listen(0.5)
@@ -114,13 +124,14 @@ def own_broker(java: Java, tmp_path: Path) -> Iterator[Broker]:
         yield broker
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
+@pytest.mark.xdist_group("own brokers")
 def test_brokers_that_are_away_for_a_moment_cost_no_record_and_for_longer_than_the_lease_end_the_consumer(
     own_broker: Broker,
     unique_name: str,
     consumer_settings: dict[str, Any],
     consumer_arguments: Callable[[int], dict[str, Any]],
-    spark_server: SparkConnectServer,
+    spark_server: SharedSpark,
     lake_root: Path,
 ) -> None:
     partition = TopicPartition(f"{unique_name}.data", 0)

@@ -16,12 +16,13 @@ from consumer.verify import PartitionAccount, verify
 from domain.messages import Action, ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartConsumer, StartProcess
+from tests.services import SharedSpark
 
 Accounts = Callable[[str], dict[TopicPartition, PartitionAccount]]
 
 
 @pytest.fixture
-def accounts(spark_server: SparkConnectServer, lake_root: Path) -> Accounts:
+def accounts(spark_server: SharedSpark, lake_root: Path) -> Accounts:
     return lambda topic: verify(spark_server.remote, str(lake_root), [topic])
 
 
@@ -330,7 +331,8 @@ def test_without_its_partition_of_the_metadata_topic_a_consumer_gives_up(start_c
     assert "partition 99 of" in str(error)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(50)
+@pytest.mark.xdist_group("own Spark")
 @pytest.mark.integration
 def test_a_spark_server_that_hangs_and_then_is_restarted_costs_no_record(
     driver: Driver,

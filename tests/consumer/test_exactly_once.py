@@ -2,24 +2,23 @@
 
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from cli.embedded.spark import SparkConnectServer
 from consumer.claims import writer
 from consumer.verify import PartitionAccount, verify
 from domain.messages import Action, ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartProcess
+from tests.consumer.consumer_program import ConsumerProgram
+from tests.services import SharedSpark
 
-RECORDS = 4_000
-"""Of each partition, before the first process begins: some cycles' worth."""
+RECORDS = 2_000
+"""Of each partition, before the first process begins: three cycles' worth, and some."""
 MORE = 500
 """Of each partition, once the last one reads."""
 STRAGGLES_S = 3.0
@@ -81,9 +80,7 @@ class Scene:
         for partition in partitions:
             driver.produce(partition, 0, RECORDS)
 
-    def begin(
-        self, number: int, fault: Fault | None = None, *, told: bool, **settings: Any
-    ) -> "subprocess.Popen[bytes]":
+    def begin(self, number: int, fault: Fault | None = None, *, told: bool, **settings: Any) -> ConsumerProgram:
         """Begins the next process, as consumer `number`, told of the ones before or left to find their claims."""
         former = {report.incarnation for report in self._former}
         process = self._start_process(number, fault, **settings)
@@ -121,7 +118,7 @@ EachOnce = Callable[[], None]
 
 
 @pytest.fixture
-def each_once(spark_server: SparkConnectServer, lake_root: Path, partitions: list[TopicPartition]) -> EachOnce:
+def each_once(spark_server: SharedSpark, lake_root: Path, partitions: list[TopicPartition]) -> EachOnce:
     """Makes sure that the lake holds each record once."""
 
     def each_once() -> None:
@@ -133,14 +130,19 @@ def each_once(spark_server: SparkConnectServer, lake_root: Path, partitions: lis
     return each_once
 
 
-def killed(process: "subprocess.Popen[bytes]") -> bool:
+def killed(process: ConsumerProgram) -> bool:
     return process.wait(PATIENCE_S) == -signal.SIGKILL
 
 
-def frozen(process: "subprocess.Popen[bytes]") -> bool:
+def failed(process: ConsumerProgram) -> bool:
+    """Whether it ended by itself, with an error."""
+    return (process.wait(PATIENCE_S) or 0) > 0
+
+
+def frozen(process: ConsumerProgram) -> bool:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        if psutil.Process(process.pid).status() == psutil.STATUS_STOPPED:
+        if process.frozen:
             return True
         time.sleep(0.1)
     return False
@@ -179,7 +181,7 @@ def test_one_that_was_frozen_and_wakes_up_ends_and_has_written_nothing_more(
     scene.begin(2, told=True)
     time.sleep(random.Random(name(fault)).uniform(0.0, 4.0))
     zombie.send_signal(signal.SIGCONT)
-    assert zombie.wait(PATIENCE_S) > 0
+    assert failed(zombie)
     scene.read_the_rest()
     each_once()
 
@@ -194,24 +196,25 @@ def test_one_that_sleeps_for_longer_than_its_lease_ends_also_where_nobody_took_o
     committed = driver.committed(partitions)
     time.sleep(2.5)
     sleeper.send_signal(signal.SIGCONT)
-    assert sleeper.wait(PATIENCE_S) > 0
+    assert failed(sleeper)
     assert driver.committed(partitions) == committed or fault["step"] == "commit", "only what was on its way"
     scene.begin(2, told=False)
     scene.read_the_rest()
     each_once()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
+@pytest.mark.xdist_group("own Spark")
 @pytest.mark.parametrize("fault", WITH_A_JVM_OF_ITS_OWN, ids=name)
 def test_with_a_jvm_of_its_own_it_costs_no_record_and_doubles_none(
     fault: Fault, scene: Scene, each_once: EachOnce, own_spark: dict[str, Any]
 ) -> None:
-    """The next one has one too, or uses the server: both write to the same tables."""
+    """The next one has one too the first time, and then uses the server: both write to the same tables."""
     befallen = scene.begin(1, fault, told=False, **own_spark)
     assert frozen(befallen) if fault["signal"] == FREEZE else killed(befallen)
-    scene.begin(2, told=True, **(own_spark if fault["when"] == "during" else {}))
+    scene.begin(2, told=True, **(own_spark if fault is WITH_A_JVM_OF_ITS_OWN[0] else {}))
     if fault["signal"] == FREEZE:
         befallen.send_signal(signal.SIGCONT)
-        assert befallen.wait(PATIENCE_S) > 0
+        assert failed(befallen)
     scene.read_the_rest()
     each_once()

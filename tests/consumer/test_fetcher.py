@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 import pytest
 from kafka import KafkaProducer
 
-from cli.embedded.broker import Broker
 from consumer.batch import Record
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import PATIENCE_S, Driver
+from tests.services import SharedBroker
 
 BATCH_BYTES = 1_000_000
 
 
 @pytest.fixture
-def open_fetcher(broker: Broker, unique_name: str) -> Iterator[Callable[[], Fetcher]]:
+def open_fetcher(broker: SharedBroker, unique_name: str) -> Iterator[Callable[[], Fetcher]]:
     opened = []
 
     def open_fetcher() -> Fetcher:
@@ -76,7 +76,7 @@ class Latin1(str):
 
 
 def test_a_record_whose_header_has_a_key_that_is_no_text_is_read_without_its_headers(
-    broker: Broker, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
+    broker: SharedBroker, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
 ) -> None:
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
     sound, spoilt = [("plain", b"1")], [("plain", b"1"), (Latin1("caf\u00e9"), b"2")]
@@ -182,7 +182,7 @@ def test_records_of_an_aborted_transaction_are_not_read(
 
 
 def test_how_well_records_are_compressed_is_known_once_they_are_many(
-    driver: Driver, broker: Broker, create_topic: Callable[..., str], unique_name: str
+    driver: Driver, broker: SharedBroker, create_topic: Callable[..., str], unique_name: str
 ) -> None:
     partition = TopicPartition(create_topic(f"{unique_name}.gzip", compression_type="gzip"), 0)
     driver.produce(partition, 0, 5_000, size=1_000)

@@ -6,18 +6,18 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from cli.embedded.broker import Broker
 from consumer.claims import Committed
 from consumer.kafka import common_config, reading_config
 from consumer.offsets import DELETED_AFTER_REFUSALS, FencedError, GroupOffsets, OffsetRange
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import Driver
+from tests.services import SharedBroker
 
 OpenOffsets = Callable[[str], GroupOffsets]
 
 
 @pytest.fixture
-def open_offsets(broker: Broker, unique_name: str) -> Iterator[OpenOffsets]:
+def open_offsets(broker: SharedBroker, unique_name: str) -> Iterator[OpenOffsets]:
     opened = []
 
     def open_offsets(writer: str) -> GroupOffsets:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.embedded.spark import SparkConnectServer
 from consumer.batch import Record
 from consumer.columns import Column
 from consumer.lake import Lake
@@ -18,6 +17,7 @@ from consumer.spans import Span
 from consumer.table import rows
 from consumer.verify import PartitionAccount, verify
 from domain.partitions import TopicPartition
+from tests.services import SharedSpark
 
 TODAY = date(2026, 1, 31)
 ANYWHERE = Span(0, 2**62)
@@ -25,7 +25,7 @@ OpenLake = Callable[[str], Lake]
 
 
 @pytest.fixture
-def open_lake(spark_server: SparkConnectServer, lake_root: Path) -> OpenLake:
+def open_lake(spark_server: SharedSpark, lake_root: Path) -> OpenLake:
     def open_lake(writer: str) -> Lake:
         lake = Lake(spark_server.remote, str(lake_root), writer)
         lake.connect()
@@ -38,9 +38,7 @@ def record(offset: int, partition: int = 0, topic: str = "data") -> Record:
     return Record(TopicPartition(topic, partition), offset, 1_700_000_000_000, b"key", b"value", ())
 
 
-def test_what_is_written_is_what_is_read_back(
-    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
-) -> None:
+def test_what_is_written_is_what_is_read_back(spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake) -> None:
     topic = TopicPartition("data.with-Every_letter", 3)
     written = [
         Record(topic, 7, 1_700_000_000_123, b"k", b"\xff\x00", (("h", b"1"), ("h", None))),
@@ -73,7 +71,7 @@ def test_what_is_written_is_what_is_read_back(
 
 
 def test_a_batch_that_is_written_again_is_there_once(
-    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+    spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake
 ) -> None:
     lake = open_lake("group/1/a")
     batch = rows([record(0), record(1)], TODAY)
@@ -94,7 +92,7 @@ def test_a_batch_that_is_written_again_is_there_once(
 
 
 def test_consumers_that_create_a_table_at_the_same_time_all_write_to_it(
-    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+    spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake
 ) -> None:
     writers = range(4)
     lakes = [open_lake(f"group/{writer}/a") for writer in writers]
@@ -113,7 +111,7 @@ def test_consumers_that_create_a_table_at_the_same_time_all_write_to_it(
 
 
 def test_an_account_shows_what_is_doubled_and_what_is_missing(
-    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+    spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake
 ) -> None:
     lake = open_lake("group/1/a")
     lake.append("data", 1, rows([record(0), record(1), record(1), record(5)], TODAY))
@@ -136,7 +134,7 @@ def test_a_table_that_cannot_be_written_is_named(lake_root: Path, open_lake: Ope
 
 
 def test_a_writer_that_is_sealed_writes_no_more_and_others_do(
-    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+    spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake
 ) -> None:
     former, successor = open_lake("group/1/a"), open_lake("group/1/b")
     former.append("data", 1, rows([record(0)], TODAY))
@@ -152,7 +150,7 @@ def test_a_writer_that_is_sealed_writes_no_more_and_others_do(
 
 
 def test_a_writer_can_be_sealed_before_the_table_is_there(
-    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+    spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake
 ) -> None:
     former, successor = open_lake("group/1/a"), open_lake("group/1/b")
     successor.seal("data", "group/1/a")
@@ -195,7 +193,7 @@ def test_what_is_found_after_a_seal_is_what_stays_whatever_was_under_way(open_la
 
 
 def test_a_table_takes_the_columns_of_a_schema_also_where_it_was_there_before(
-    spark_server: SparkConnectServer, lake_root: Path, open_lake: OpenLake
+    spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake
 ) -> None:
     columns = (Column("amount", "double", ("amount",)), Column("paid_at", "timestamp", ("paid_at",)))
     order = Record(TopicPartition("data", 0), 1, None, None, b'{"amount": 2, "paid_at": "2026-01-31T00:00:00"}', ())

@@ -5,22 +5,22 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from cli.embedded.broker import Broker
 from consumer import log_offsets
 from domain.partitions import TopicPartition
+from tests.services import SharedBroker
 
 WAIT_S = 30.0
 
 
 @pytest.fixture
-def reader(broker: Broker, unique_name: str) -> Iterator[Consumer]:
+def reader(broker: SharedBroker, unique_name: str) -> Iterator[Consumer]:
     reader = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": unique_name})
     yield reader
     reader.close()
 
 
 def test_each_log_begins_and_ends_where_it_does(
-    broker: Broker, reader: Consumer, create_topic: Callable[..., str], unique_name: str
+    broker: SharedBroker, reader: Consumer, create_topic: Callable[..., str], unique_name: str
 ) -> None:
     topic = create_topic(unique_name, partitions=2)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
@@ -33,7 +33,7 @@ def test_each_log_begins_and_ends_where_it_does(
 
 
 def test_a_log_ends_before_the_transaction_that_is_under_way(
-    broker: Broker, reader: Consumer, create_topic: Callable[..., str], unique_name: str
+    broker: SharedBroker, reader: Consumer, create_topic: Callable[..., str], unique_name: str
 ) -> None:
     partition = TopicPartition(create_topic(unique_name), 0)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": unique_name})

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 
-from cli.embedded.broker import Broker
 from cli.topics import Cluster
 from controller.kafka import DeposedError, KafkaLink, Received
 from domain.messages import (
@@ -25,17 +24,18 @@ from domain.messages import (
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from domain.topics import TopicNames
+from tests.services import SharedBroker
 
 
 @pytest.fixture
-def names(broker: Broker, unique_name: str) -> TopicNames:
+def names(broker: SharedBroker, unique_name: str) -> TopicNames:
     names = TopicNames(f"{unique_name}.speed", f"{unique_name}.metadata", f"{unique_name}.decisions")
     Cluster(broker.bootstrap_servers).ensure_internal_topics(names, highest_consumer=3)
     return names
 
 
 @pytest.fixture
-def link(broker: Broker, names: TopicNames, unique_name: str) -> Iterator[Callable[[], KafkaLink]]:
+def link(broker: SharedBroker, names: TopicNames, unique_name: str) -> Iterator[Callable[[], KafkaLink]]:
     made: list[KafkaLink] = []
 
     def make() -> KafkaLink:
@@ -47,7 +47,7 @@ def link(broker: Broker, names: TopicNames, unique_name: str) -> Iterator[Callab
         each.close()
 
 
-def send(broker: Broker, topic: str, *values: bytes) -> None:
+def send(broker: SharedBroker, topic: str, *values: bytes) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for value in values:
         producer.produce(topic, value, partition=0)
@@ -97,14 +97,14 @@ def test_each_controller_has_a_higher_epoch_than_all_before(link: Callable[[], K
 
 
 def test_an_epoch_is_higher_than_any_that_a_consumer_obeyed(
-    broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]
+    broker: SharedBroker, names: TopicNames, link: Callable[[], KafkaLink]
 ) -> None:
     send(broker, names.metadata, a_report(applied_epoch=41, applied_sequence=7).encode(), b"nonsense")
     assert link().begin().epoch == 42
 
 
 def test_a_pause_outlives_the_controller_and_a_resume_ends_it(
-    broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]
+    broker: SharedBroker, names: TopicNames, link: Callable[[], KafkaLink]
 ) -> None:
     send(broker, names.metadata, ControlRequest(action=ControlAction.PAUSE, sent_at=1.0).encode())
     first = link()
@@ -127,7 +127,7 @@ def test_a_decision_on_many_thousand_partitions_can_be_sent(link: Callable[[], K
 
 
 def test_a_controller_that_begins_learns_what_was_decided_lately_and_misses_nothing(
-    broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]
+    broker: SharedBroker, names: TopicNames, link: Callable[[], KafkaLink]
 ) -> None:
     before = link()
     before.begin()
@@ -146,7 +146,9 @@ def test_a_controller_that_begins_learns_what_was_decided_lately_and_misses_noth
     assert receive(after, 1) == [a_report()]
 
 
-def test_a_request_of_an_operator_arrives(broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]) -> None:
+def test_a_request_of_an_operator_arrives(
+    broker: SharedBroker, names: TopicNames, link: Callable[[], KafkaLink]
+) -> None:
     controller = link()
     controller.begin()
     request = ControlRequest(action=ControlAction.REPLAN, sent_at=1.0)
@@ -165,7 +167,7 @@ def test_a_deposed_controller_can_send_nothing(link: Callable[[], KafkaLink]) ->
 
 
 def test_reports_and_speeds_arrive_and_what_is_no_message_is_dropped(
-    broker: Broker, names: TopicNames, link: Callable[[], KafkaLink]
+    broker: SharedBroker, names: TopicNames, link: Callable[[], KafkaLink]
 ) -> None:
     controller = link()
     send(broker, names.metadata, a_report(sequence=1).encode())

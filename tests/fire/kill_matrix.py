@@ -17,7 +17,6 @@ from bench.stepped_load import SteppedLoad
 from cli.components import command, consumer_command
 from cli.embedded.child import Child
 from cli.embedded.load_profile import Course, LoadProfile
-from cli.embedded.spark import SparkConnectServer
 from cli.settings import Settings, load
 from cli.topics import Cluster
 from cli.up.services import Services
@@ -30,6 +29,7 @@ from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
 from monitor.group_commits import GroupCommits
 from tests.broker_cluster import BrokerCluster
+from tests.services import SharedSpark
 
 log = structlog.get_logger()
 
@@ -209,7 +209,7 @@ FAULTS: Mapping[str, Callable[[Group], None]] = {
 
 @pytest.mark.timeout(1200)
 def test_whatever_is_killed_or_frozen_during_a_plan_every_record_is_read_once_and_the_group_converges(
-    tmp_path: Path, broker_cluster: BrokerCluster, spark_server: SparkConnectServer
+    tmp_path: Path, broker_cluster: BrokerCluster, spark_server: SharedSpark
 ) -> None:
     with ExitStack() as stack:
         settings = configure(tmp_path, broker_cluster, spark_server)
@@ -257,7 +257,7 @@ def test_whatever_is_killed_or_frozen_during_a_plan_every_record_is_read_once_an
     assert readers.count == 1, readers
 
 
-def configure(folder: Path, brokers: BrokerCluster, spark: SparkConnectServer) -> Settings:
+def configure(folder: Path, brokers: BrokerCluster, spark: SharedSpark) -> Settings:
     """Writes the settings, and makes the topics that they name."""
     profile = LoadProfile({partition: Course(((0, 1), (1, 1))) for partition in PARTITIONS})
     text = settings_text(Services(brokers.bootstrap_servers, spark.remote, ""), profile, folder)

@@ -8,10 +8,9 @@ from tests.fire.run import run
 
 SEED = 1
 
-pytestmark = [pytest.mark.fire, pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.fire, pytest.mark.integration, pytest.mark.slow(130), pytest.mark.xdist_group("own brokers")]
 
 
-@pytest.mark.timeout(900)
 def test_whatever_breaks_every_record_is_in_the_lake_once(tmp_path: Path) -> None:
     said: list[str] = []
     outcome = run(45.0, SEED, tmp_path / "fire", said.append)

@@ -1,36 +1,25 @@
 """The real control plane and the node of processes, started once a session and only if a test asks for them."""
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from kubernetes import client
 
+from tests.conftest import cannot, installed
+from tests.kubernetes import go_program
 from tests.kubernetes.control_plane import MODULE, ControlPlane
-from tests.kubernetes.go_program import build, find_go
 from tests.kubernetes.nodes import a_node
 from tests.kubernetes.process_kubelet import ProcessKubelet
-
-
-def without(what: str) -> None:
-    """On a laptop the test is skipped; where everything has to be there, it fails."""
-    reason = f"NOT TESTED ON KUBERNETES: {what}"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    print(reason, file=sys.stderr)  # noqa: T201
-    pytest.skip(reason)
+from tests.tools import GO
 
 
 @pytest.fixture(scope="session")
 def kubernetes_program() -> Path:
-    """What control plane and kubectl are in; built if that is not done."""
-    go = find_go()
-    if go is None:
-        without("there is no Go to build its control plane with; install Go 1.21 or newer")
-    assert go is not None
-    return build(go, MODULE)
+    """What control plane and kubectl are in; `tests.prepare` builds it ahead of the tests."""
+    program = go_program.program(MODULE)
+    return program if program.exists() else go_program.build(installed(GO), MODULE)
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +51,6 @@ def namespace(control_plane: ControlPlane, unique_name: str) -> Iterator[str]:
 def kubelet(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessKubelet]:
     """A node on which every image but `missing` can be had."""
     if os.geteuid() != 0:
-        without("only root can give processes a place of their own in the file system")
+        cannot("only root can give processes a place of their own in the file system")
     with a_node(control_plane, tmp_path_factory.mktemp("pods")) as kubelet:
         yield kubelet

@@ -1,7 +1,6 @@
 """A real Kubernetes without nodes: etcd, API server, controller manager, scheduler and kubectl, all one program.
 
-The program is built from the Go module in `controlplane/`; `python -m tests.kubernetes.control_plane` builds it ahead
-of the tests.
+The program is built from the Go module in `controlplane/`; `python -m tests.prepare` builds it ahead of the tests.
 """
 
 import contextlib
@@ -10,7 +9,6 @@ import os
 import secrets
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -22,7 +20,6 @@ from kubernetes.client.exceptions import ApiException
 from cli.embedded.child import Child
 from cli.embedded.ports import LOOPBACK, free_port, listens
 from controller.kubernetes.api import Unanswered
-from tests.kubernetes.go_program import build, find_go
 
 MODULE = Path(__file__).with_name("controlplane")
 READY_WITHIN_S = 120.0
@@ -213,11 +210,3 @@ class ControlPlane:
             "current-context": "test",
         }
         self.kubeconfig.write_text(json.dumps(config))  # JSON is YAML
-
-
-if __name__ == "__main__":
-    go = find_go()
-    if go is None:
-        raise SystemExit("there is no Go: install it, or put it on the PATH")
-    began = time.monotonic()
-    print(f"{build(go, MODULE)}, {time.monotonic() - began:.0f} s")  # noqa: T201

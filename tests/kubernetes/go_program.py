@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -18,12 +17,6 @@ from cli.embedded.jars import cache_folder
 from cli.errors import KcgaError
 
 _BUILD_WITHIN_S = 45 * 60
-
-
-def find_go() -> Path | None:
-    """The Go command; None where there is none."""
-    found = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
-    return Path(found) if found else None
 
 
 def program(module: Path) -> Path:

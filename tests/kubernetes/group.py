@@ -13,7 +13,6 @@ from typing import Any, Protocol, Self
 from kubernetes import client
 
 from cli.deploy import render
-from cli.embedded.broker import Broker
 from cli.embedded.load import LoadReport, run_load
 from cli.embedded.load_profile import Course, LoadProfile
 from cli.watch.observer import Observer
@@ -48,7 +47,9 @@ class Node(Protocol):
 class GroupOnKubernetes:
     """A group that was deployed by `kcga deploy`, and what is seen of it."""
 
-    def __init__(self, control_plane: ControlPlane, node: Node, broker: Broker, topic: str, observer: Observer) -> None:
+    def __init__(
+        self, control_plane: ControlPlane, node: Node, bootstrap_servers: str, topic: str, observer: Observer
+    ) -> None:
         self.control_plane = control_plane
         self.node = node
         api = control_plane.client()
@@ -56,7 +57,7 @@ class GroupOnKubernetes:
         self.leases = client.CoordinationV1Api(api)
         self.observer = observer
         self.partitions = tuple(TopicPartition(topic, number) for number in range(PARTITIONS))
-        self._bootstrap_servers = broker.bootstrap_servers
+        self._bootstrap_servers = bootstrap_servers
         self._pool = ThreadPoolExecutor(1)
         self.produced = 0
 
@@ -186,7 +187,7 @@ class Readiness:
 def a_group(
     control_plane: ControlPlane,
     node: Node,
-    broker: Broker,
+    bootstrap_servers: str,
     topic: str,
     consumer: Mapping[str, Any],
     folder: Path,
@@ -196,14 +197,14 @@ def a_group(
     Args:
         control_plane: of the cluster.
         node: what runs its pods.
-        broker: which has the topic.
+        bootstrap_servers: of the broker that has the topic.
         topic: its name, which is also the group's.
         consumer: the settings of consumers: Spark, and the lake.
         folder: takes the settings file.
     """
     names = {name: f"{topic}.{name}" for name in ("write_speed", "metadata", "decisions")}
     tables: dict[str, Mapping[str, Any]] = {
-        "kafka": {"bootstrap_servers": broker.bootstrap_servers, "group": topic},
+        "kafka": {"bootstrap_servers": bootstrap_servers, "group": topic},
         "topics": names,
         "monitor": {"topics": [topic], "window_s": 5},
         "controller": {"consumer_capacity": CAPACITY, "interval_s": 5, "scale_down_window_s": 5, "max_consumers": 8},
@@ -220,7 +221,7 @@ def a_group(
     control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=render(file, "local", None))
     with ExitStack() as stack:
         stack.callback(control_plane.kubectl, "delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s")
-        observer = stack.enter_context(Observer(broker.bootstrap_servers, names=TopicNames(**names)))
-        group = GroupOnKubernetes(control_plane, node, broker, topic, observer)
+        observer = stack.enter_context(Observer(bootstrap_servers, names=TopicNames(**names)))
+        group = GroupOnKubernetes(control_plane, node, bootstrap_servers, topic, observer)
         stack.callback(group.close)
         yield group

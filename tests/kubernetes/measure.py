@@ -22,9 +22,10 @@ from controller.kubernetes.deployment import parse_template
 from controller.kubernetes.fleet import KubernetesFleet
 from controller.kubernetes.settings import KubernetesSettings
 from tests.kubernetes.control_plane import MODULE, ControlPlane
-from tests.kubernetes.go_program import build, find_go
+from tests.kubernetes.go_program import build
 from tests.kubernetes.group import HIGH, LOW, PARTITIONS, GroupOnKubernetes, Readiness, a_group
 from tests.kubernetes.nodes import a_node
+from tests.tools import GO
 
 CONSUMERS = 20
 REPETITIONS = 5
@@ -121,7 +122,7 @@ are applied within 1 s, and that a standby takes over within 15 s. What containe
 
 
 def main() -> None:
-    go = find_go()
+    go = GO.find()
     assert go is not None, "there is no Go"
     java = find_java()
     with (
@@ -135,7 +136,7 @@ def main() -> None:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(timeout=30)
         consumer = {"spark_remote": spark.remote, "lake_root": str(Path(made, "lake"))}
-        with a_group(control_plane, node, broker, TOPIC, consumer, Path(made)) as group:
+        with a_group(control_plane, node, broker.bootstrap_servers, TOPIC, consumer, Path(made)) as group:
             figures |= measure_group(group)
     print(page(figures))  # noqa: T201
 

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.embedded.broker import Broker
 from cli.embedded.child import Child
 from cli.embedded.ports import LOOPBACK, free_port, listens
-from cli.embedded.spark import SparkConnectServer
 from consumer.verify import verify
 from tests.conftest import CreateTopic
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.go_program import program
 from tests.kubernetes.group import HIGH, LOW, NAMESPACE, PARTITIONS, GroupOnKubernetes, Readiness, a_group
 from tests.kubernetes.real_node import API_ADDRESS, MODULE, POD_PORT, Container, RealNode, missing, set_up_network
+from tests.services import SharedBroker, SharedSpark
 
 USER = "10001"
 
@@ -43,8 +42,8 @@ def group(
     control_plane: ControlPlane,
     node: RealNode,
     kubectl: None,  # noqa: ARG001
-    broker: Broker,
-    spark_server: SparkConnectServer,
+    broker: SharedBroker,
+    spark_server: SharedSpark,
     create_topic: CreateTopic,
     unique_name: str,
     tmp_path: Path,
@@ -52,13 +51,13 @@ def group(
 ) -> Iterator[GroupOnKubernetes]:
     topic = create_topic(unique_name, partitions=PARTITIONS)
     consumer = {"spark_remote": spark_server.remote, "lake_root": str(lake_root)}
-    with a_group(control_plane, node, broker, topic, consumer, tmp_path) as group:
+    with a_group(control_plane, node, broker.bootstrap_servers, topic, consumer, tmp_path) as group:
         yield group
 
 
 @pytest.mark.timeout(1800)
 def test_pods_of_the_image_scale_recover_and_read_every_record_once(
-    group: GroupOnKubernetes, node: RealNode, spark_server: SparkConnectServer, lake_root: Path, tmp_path: Path
+    group: GroupOnKubernetes, node: RealNode, spark_server: SharedSpark, lake_root: Path, tmp_path: Path
 ) -> None:
     with group.load(LOW), Readiness(group.core) as low:
         group.wait_until(lambda: group.all_are_read_by(1, 1))

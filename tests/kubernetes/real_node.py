@@ -26,7 +26,8 @@ from cli.embedded.ports import free_port
 from cli.errors import KcgaError
 from tests.kubernetes import control_plane
 from tests.kubernetes.control_plane import ControlPlane
-from tests.kubernetes.go_program import build, find_go
+from tests.kubernetes.go_program import build
+from tests.tools import GO
 
 API_ADDRESS = ("10.0.0.1", 443)
 """What pods are told that the API server's is: the first address of the services, which kube-proxy would lead there."""
@@ -300,7 +301,7 @@ def prepare() -> None:
     Raises:
         KcgaError: there is no Go, something cannot be built, or the image is not there.
     """
-    go = find_go()
+    go = GO.find()
     if go is None:
         raise KcgaError("there is no Go to build the kubelet with")
     build(go, control_plane.MODULE)

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.embedded.broker import Broker
-from cli.embedded.spark import SparkConnectServer
 from consumer.verify import verify
 from tests.conftest import CreateTopic
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.group import HIGH, LOW, NAMESPACE, PARTITIONS, GroupOnKubernetes, a_group
 from tests.kubernetes.process_kubelet import ProcessKubelet
+from tests.services import SharedBroker, SharedSpark
 
 
 @pytest.fixture
@@ -20,8 +19,8 @@ def group(
     control_plane: ControlPlane,
     kubelet: ProcessKubelet,
     kubectl: None,  # noqa: ARG001
-    broker: Broker,
-    spark_server: SparkConnectServer,
+    broker: SharedBroker,
+    spark_server: SharedSpark,
     create_topic: CreateTopic,
     unique_name: str,
     tmp_path: Path,
@@ -29,14 +28,13 @@ def group(
 ) -> Iterator[GroupOnKubernetes]:
     topic = create_topic(unique_name, partitions=PARTITIONS)
     consumer = {"spark_remote": spark_server.remote, "lake_root": str(lake_root)}
-    with a_group(control_plane, kubelet, broker, topic, consumer, tmp_path) as group:
+    with a_group(control_plane, kubelet, broker.bootstrap_servers, topic, consumer, tmp_path) as group:
         yield group
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.slow(120)
 def test_the_group_converges_whatever_fails_and_the_lake_has_every_record_once(
-    group: GroupOnKubernetes, spark_server: SparkConnectServer, lake_root: Path
+    group: GroupOnKubernetes, spark_server: SharedSpark, lake_root: Path
 ) -> None:
     with group.load(LOW):
         group.wait_until(lambda: group.all_are_read_by(1, 1))

@@ -13,7 +13,6 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from structlog.testing import capture_logs
 
-from cli.embedded.broker import Broker
 from domain.messages import WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, Method
@@ -23,6 +22,7 @@ from monitor.growth import OffsetRange
 from monitor.runner import Monitor
 from monitor.settings import MonitorSettings
 from tests.monitor.running_monitor import PATIENCE_S, Reports, running
+from tests.services import SharedBroker
 
 CreateTopic = Callable[..., str]
 Lines = list[MutableMapping[str, Any]]
@@ -32,7 +32,7 @@ Monitoring = Callable[..., Reports]
 
 
 @pytest.fixture
-def monitoring(broker: Broker, unique_name: str, create_topic: CreateTopic) -> Iterator[Monitoring]:
+def monitoring(broker: SharedBroker, unique_name: str, create_topic: CreateTopic) -> Iterator[Monitoring]:
     """`monitoring("topic", window_s=4)` starts a monitor and returns its reports."""
     ends: list[Callable[[], object]] = []
 
@@ -54,7 +54,7 @@ def monitoring(broker: Broker, unique_name: str, create_topic: CreateTopic) -> I
 
 
 @pytest.fixture
-def producer(broker: Broker) -> Producer:
+def producer(broker: SharedBroker) -> Producer:
     return Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
 
 
@@ -123,7 +123,7 @@ def relative_errors(reports: Reports, load: Load, topic: str, since: float, wind
 
 
 def test_the_lag_of_the_group_is_published_from_before_its_first_commit_on(
-    monitoring: Monitoring, create_topic: CreateTopic, broker: Broker, producer: Producer, unique_name: str
+    monitoring: Monitoring, create_topic: CreateTopic, broker: SharedBroker, producer: Producer, unique_name: str
 ) -> None:
     topic = create_topic(unique_name, partitions=2)
     write(producer, topic, 10)
@@ -280,7 +280,7 @@ def test_a_property_that_the_kafka_client_does_not_know_is_one_clear_error() -> 
 
 @pytest.mark.slow
 def test_a_write_speed_topic_that_does_not_exist_is_told_and_the_monitor_goes_on(
-    broker: Broker, create_topic: CreateTopic, unique_name: str
+    broker: SharedBroker, create_topic: CreateTopic, unique_name: str
 ) -> None:
     topic = create_topic(unique_name)
     settings = MonitorSettings(topics=(topic,), interval_s=0.1)
@@ -297,7 +297,7 @@ def test_a_write_speed_topic_that_does_not_exist_is_told_and_the_monitor_goes_on
 
 
 @pytest.fixture
-def cluster(broker: Broker) -> Iterator[ClusterLogs]:
+def cluster(broker: SharedBroker) -> Iterator[ClusterLogs]:
     cluster = ClusterLogs(broker.bootstrap_servers, {})
     yield cluster
     cluster.close()

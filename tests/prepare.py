@@ -1,0 +1,67 @@
+"""All that tests need and that takes minutes to get, got ahead of them: `python -m tests.prepare`.
+
+Whatever is there already is used. What this machine cannot have is said.
+"""
+
+import threading
+import time
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from cli.embedded.jars import DELTA, KAFKA, obtain
+from cli.errors import KcgaError
+from tests import tools
+from tests.kubernetes.control_plane import MODULE
+from tests.kubernetes.go_program import build, program
+
+_SHOWN_EVERY_S = 30.0
+
+
+def prepare(console: Console) -> None:
+    """Fetches the jars and builds the control plane.
+
+    Raises:
+        KcgaError: the jars or the modules are not to be had, or the build failed.
+    """
+    if said := tools.report():
+        console.print(said, highlight=False, markup=False)
+    for jars in (KAFKA, DELTA):
+        obtain(jars)
+    go = tools.GO.find()
+    if go is None or program(MODULE).exists():
+        return
+    ended = threading.Event()
+    telling = threading.Thread(target=_tell, args=(console, ended), daemon=True)
+    telling.start()
+    try:
+        build(go, MODULE)
+    finally:
+        ended.set()
+        telling.join()
+
+
+def _tell(console: Console, ended: threading.Event) -> None:
+    """How long the build goes on already: on a terminal a line that changes, elsewhere a line now and then."""
+    began = time.monotonic()
+
+    def line() -> Text:
+        minutes, seconds = divmod(int(time.monotonic() - began), 60)
+        return Text(f"Building the Kubernetes of the tests (once, about 6 minutes on 2 cores): {minutes}:{seconds:02}")
+
+    if console.is_terminal:
+        with Live(line(), console=console, refresh_per_second=1, get_renderable=line):
+            ended.wait()
+        return
+    while True:
+        console.print(line())
+        if ended.wait(_SHOWN_EVERY_S):
+            return
+
+
+if __name__ == "__main__":
+    try:
+        prepare(Console(stderr=True))
+    except KcgaError as error:
+        raise SystemExit(str(error)) from error
