@@ -1,0 +1,153 @@
+"""Branch and price by itself: the optimum of all plans, and bounds that hold however early it is stopped."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from domain.assignment import Assignment
+from solver import Problem, Status, arc_flow, auto
+from solver.arc_flow import search
+from solver.instance import Instance
+from solver.kept import kept_sets
+from solver.record import Record
+from tests.controller.exhaustive import solve_exhaustively
+from tests.solver.partitions import partition
+from tests.solver.small_problems import after_looks, in_time, plain_problems, problem, ruled_problems, too_late
+
+known = settings(max_examples=25, deadline=None, derandomize=True)
+TOLERANCE = 1e-5
+UNITS = 1000
+
+
+def searched(given_problem: Problem, record: Record | None = None, **options: object) -> Record:
+    """The record after a search of the whole problem."""
+    found = Record(given_problem) if record is None else record
+    instance = Instance.of(given_problem)
+    search(instance, kept_sets(instance, 100_000).sets, found, in_time(), UNITS, **options)  # type: ignore[arg-type]
+    return found
+
+
+@given(plain_problems() | ruled_problems())
+@known
+def test_the_search_ends_with_the_optimum_and_its_proof(given_problem: Problem) -> None:
+    optimum = solve_exhaustively(given_problem)
+    record = searched(given_problem)
+    if optimum.status is Status.INFEASIBLE:
+        assert record.best is None
+        return
+    assert record.best is not None
+    assert record.best.engine == arc_flow.NAME
+    assert record.objective == pytest.approx(optimum.objective, abs=TOLERANCE)
+    assert record.is_optimal
+    assert record.bound <= optimum.objective + TOLERANCE
+
+
+@given(plain_problems())
+@known
+def test_a_dive_for_a_good_plan_first_spoils_no_proof(given_problem: Problem) -> None:
+    record = searched(given_problem, dive=True)
+    assert record.objective == pytest.approx(solve_exhaustively(given_problem).objective, rel=1e-3)
+    assert record.bound <= solve_exhaustively(given_problem).objective + TOLERANCE
+
+
+GIVEN = problem(
+    62, 55, 48, 41, 37, 29, 23, 11, current={number: number % 4 + 1 for number in range(8)}, migration_weight=0.7
+)
+
+
+@pytest.mark.parametrize("looks", range(0, 80, 4))
+def test_whenever_time_is_up_the_bound_holds_and_the_plan_is_feasible(looks: int) -> None:
+    record = Record(GIVEN)
+    instance = Instance.of(GIVEN)
+    search(instance, kept_sets(instance, 100_000).sets, record, after_looks(looks), UNITS)
+    optimum = solve_exhaustively(GIVEN)
+    assert record.bound <= optimum.objective + TOLERANCE
+    assert record.best is None or record.best.figures.is_feasible
+    assert record.objective >= optimum.objective - TOLERANCE
+
+
+def test_nothing_is_done_when_time_is_up_before_the_beginning() -> None:
+    record = Record(GIVEN)
+    search(Instance.of(GIVEN), (), record, too_late(), UNITS)
+    assert (record.best, record.bound) == (None, 0.0)
+
+
+def test_a_search_of_few_parts_leaves_a_bound_that_holds() -> None:
+    record = searched(GIVEN, most_nodes=1)
+    optimum = solve_exhaustively(GIVEN).objective
+    assert optimum - 1 < record.bound <= optimum + TOLERANCE
+
+
+def test_no_part_is_looked_at_where_none_may_be() -> None:
+    record = searched(GIVEN, most_nodes=0)
+    assert record.best is None
+
+
+def test_a_plan_that_is_proven_already_is_not_looked_for_again() -> None:
+    record = Record(GIVEN)
+    record.offer(solve_exhaustively(GIVEN).assignment, "given")
+    searched(GIVEN, record)
+    assert record.is_optimal
+    assert record.best is not None
+    assert record.best.engine == "given"
+
+
+def test_without_some_kept_sets_the_best_plan_is_the_best_without_them() -> None:
+    given_problem = problem(60, 30, current={0: 1, 1: 1})
+    record = Record(given_problem)
+    search(Instance.of(given_problem), (), record, in_time(), UNITS)
+    assert record.best is not None
+    assert record.objective == pytest.approx(1.0)  # an empty consumer is given both, and it turns out to be theirs
+    apart = problem(60, 30, current={0: 1, 1: 2}, packing_capacity=70.0)
+    record = Record(apart)
+    search(Instance.of(apart), kept_sets(Instance.of(apart), 100).sets[:1], record, in_time(), UNITS)
+    assert record.objective == pytest.approx(2.0)
+
+
+def test_more_consumers_than_there_may_be_are_no_plan() -> None:
+    record = searched(problem(60, 60, 60, max_consumers=2))
+    assert record.best is None
+
+
+def test_a_partition_faster_than_a_consumer_is_alone() -> None:
+    record = searched(problem(250, 130, 20, 20, current={0: 1, 2: 1, 3: 1}))
+    assert record.best is not None
+    assert record.best.figures.saturated == (partition(0), partition(1))
+    assert record.objective == pytest.approx(3.2)
+
+
+def test_a_problem_without_partitions_is_solved() -> None:
+    record = searched(problem())
+    assert record.best is not None
+    assert record.best.assignment == Assignment()
+    assert (record.objective, record.bound) == (0.0, 0.0)
+
+
+def test_partitions_nobody_writes_to_take_one_consumer_together() -> None:
+    record = searched(problem(0, 0, 0))
+    assert record.objective == pytest.approx(1.0)
+    assert record.is_optimal
+
+
+def test_everything_that_is_pinned_stays_pinned() -> None:
+    pinned = {partition(number): number % 3 + 1 for number in range(6)}
+    record = searched(problem(30, 20, 10, 40, 50, 60, current={0: 2, 1: 2}, pinned=pinned))
+    assert record.best is not None
+    assert record.best.assignment == Assignment(pinned)
+    assert record.is_optimal
+
+
+@pytest.mark.parametrize("weight", [0.0, 1e-3, 1e3])
+def test_whatever_a_migration_costs_the_optimum_is_found(weight: float) -> None:
+    given_problem = replace(GIVEN, migration_weight=weight)
+    record = searched(given_problem)
+    assert record.objective == pytest.approx(solve_exhaustively(given_problem).objective, rel=TOLERANCE)
+    assert record.is_optimal
+
+
+def test_the_engine_leaves_alone_what_its_model_does_not_know() -> None:
+    irregular = problem(50, 60, capacities={3: 200.0}, packing_capacity=90.0)
+    record = Record(irregular)
+    auto.run_arc_flow(Instance.of(irregular), record, in_time())
+    assert (record.best, record.bound) == (None, 0.0)
