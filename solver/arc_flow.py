@@ -105,6 +105,7 @@ def search(
         heapq.heappop(nodes)
         visited += 1
         if bound >= record.cutoff:
+            left = min(left, bound)
             continue
         if relaxed.is_integral:
             record.offer(instance.assignment(master.rounded(relaxed)), NAME)
@@ -113,6 +114,7 @@ def search(
         if (worth_looking or not children) and bound < record.cutoff:
             bound = max(bound, _exhausted(master, relaxed, bound, record, deadline))
         if bound >= record.cutoff:
+            left = min(left, bound)
             continue
         if not children:
             left = min(left, bound)

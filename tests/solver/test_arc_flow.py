@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from domain.assignment import Assignment
-from solver import Problem, Status, arc_flow, auto
+from solver import Problem, Status, arc_flow, auto, solve
 from solver.arc_flow import search
 from solver.instance import Instance
 from solver.kept import kept_sets
+from solver.packing import pack
 from solver.record import Record
 from tests.controller.exhaustive import solve_exhaustively
 from tests.solver.partitions import partition
@@ -91,6 +93,27 @@ def test_a_plan_that_is_proven_already_is_not_looked_for_again() -> None:
     assert record.is_optimal
     assert record.best is not None
     assert record.best.engine == "given"
+
+
+@given(plain_problems(most=7), st.sampled_from([0.1, 0.5, 1.5]))
+@known
+def test_a_plan_that_is_good_enough_is_not_called_better_than_it_is(given_problem: Problem, gap: float) -> None:
+    optimum = solve_exhaustively(given_problem).objective
+    record = Record(replace(given_problem, absolute_gap=gap))
+    record.offer(pack(given_problem, "bfd"), "bfd")
+    searched(record.problem, record)
+    assert record.bound <= optimum + TOLERANCE
+    assert record.objective <= optimum + gap + TOLERANCE
+    assert record.is_proven
+
+
+def test_what_is_within_the_gap_is_feasible_and_only_what_is_proven_optimal() -> None:
+    given_problem = problem(28, 54, 58, 19, 39, current={0: 1, 1: 4, 2: 4, 3: 4, 4: 1}, migration_weight=0.3)
+    optimum = solve(given_problem, "arc-flow")
+    enough = solve(replace(given_problem, absolute_gap=0.3), "arc-flow")
+    assert optimum.objective < enough.objective
+    assert enough.status is Status.FEASIBLE
+    assert enough.lower_bound <= optimum.objective + TOLERANCE
 
 
 def test_without_some_kept_sets_the_best_plan_is_the_best_without_them() -> None:
