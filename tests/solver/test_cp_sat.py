@@ -1,0 +1,146 @@
+"""CP-SAT by itself: the optimum of all plans under all rules, from a plan or from nothing, and nothing out of time."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+
+from domain.assignment import Assignment
+from solver import Problem, Status, cp_sat
+from solver.instance import Instance
+from solver.packing import pack
+from solver.record import Record
+from tests.controller.exhaustive import solve_exhaustively
+from tests.solver.partitions import partition
+from tests.solver.small_problems import in_time, plain_problems, problem, ruled_problems, too_late
+
+known = settings(max_examples=12, deadline=None, derandomize=True)
+TOLERANCE = 1e-5
+
+
+def solved(given_problem: Problem, start: Assignment | None = None) -> Record:
+    record = Record(given_problem)
+    if start is not None:
+        record.offer(start, "given")
+    cp_sat.solve(Instance.of(given_problem), record, in_time())
+    return record
+
+
+def has_load_to_share(given_problem: Problem) -> bool:
+    """Whether a partition is left that is written to and is no faster than a consumer: the model is of these."""
+    return any(0 < speed <= given_problem.capacity for speed in given_problem.speeds.values())
+
+
+@given(plain_problems(most=5) | ruled_problems(most=5))
+@known
+def test_the_optimum_is_found_and_proven(given_problem: Problem) -> None:
+    assume(has_load_to_share(given_problem))
+    optimum = solve_exhaustively(given_problem)
+    record = solved(given_problem)
+    if optimum.status is Status.INFEASIBLE:
+        assert record.best is None
+        return
+    assert record.best is not None
+    assert record.best.engine == cp_sat.NAME
+    assert record.objective == pytest.approx(optimum.objective, abs=TOLERANCE)
+    assert record.bound == pytest.approx(optimum.objective, abs=TOLERANCE)
+
+
+@given(plain_problems(most=5))
+@known
+def test_a_plan_to_start_from_changes_nothing_of_what_is_proven(given_problem: Problem) -> None:
+    assume(has_load_to_share(given_problem))
+    optimum = solve_exhaustively(given_problem).objective
+    record = solved(given_problem, pack(given_problem, "bfd"))
+    assert record.objective == pytest.approx(optimum, abs=TOLERANCE)
+    assert record.bound == pytest.approx(optimum, abs=TOLERANCE)
+
+
+GIVEN = problem(60, 50, 40, 30, 20, current={0: 1, 1: 1, 2: 2, 3: 2, 4: 3}, migration_weight=0.3)
+
+
+def test_nothing_is_done_when_time_is_up() -> None:
+    record = Record(GIVEN)
+    cp_sat.solve(Instance.of(GIVEN), record, too_late())
+    assert (record.best, record.bound) == (None, 0.0)
+
+
+def test_a_problem_too_large_for_the_model_is_left_alone() -> None:
+    large = problem(*(5.0 + number % 90 for number in range(1500)))
+    record = Record(large)
+    cp_sat.solve(Instance.of(large), record, in_time())
+    assert (record.best, record.bound) == (None, 0.0)
+
+
+def test_a_plan_that_is_the_best_already_stays() -> None:
+    best = solve_exhaustively(GIVEN).assignment
+    record = solved(GIVEN, best)
+    assert record.best is not None
+    assert record.best.engine == "given"
+    assert record.is_optimal
+
+
+def test_the_same_problem_and_seed_have_the_same_plan() -> None:
+    plans = [solved(replace(GIVEN, seed=seed)).best for seed in (4, 4)]
+    assert plans[0] is not None
+    assert plans[0] == plans[1]
+
+
+def test_a_seed_of_any_size_is_taken() -> None:
+    assert solved(replace(GIVEN, seed=2**40 + 1)).is_optimal
+
+
+def test_no_partitions_need_nobody() -> None:
+    record = solved(problem())
+    assert record.best is not None
+    assert (record.best.assignment, record.objective) == (Assignment(), 0.0)
+
+
+def test_one_partition_stays_where_it_is_or_has_the_first_consumer() -> None:
+    kept = solved(problem(30, current={0: 7})).best
+    new = solved(problem(30, first_consumer=3)).best
+    assert kept is not None
+    assert new is not None
+    assert (kept.assignment[partition(0)], new.assignment[partition(0)]) == (7, 3)
+
+
+def test_partitions_nobody_writes_to_are_put_beside_the_others() -> None:
+    record = solved(problem(250, 40, 0, 0, current={2: 1}))
+    assert record.objective == pytest.approx(2.0)
+    assert record.is_optimal
+
+
+def test_a_partition_faster_than_a_consumer_is_alone() -> None:
+    record = solved(problem(250, 130, 20, 20, current={0: 1, 2: 1, 3: 1}))
+    assert record.best is not None
+    assert record.best.figures.saturated == (partition(0), partition(1))
+    assert record.objective == pytest.approx(3.2)
+
+
+def test_more_consumers_than_there_may_be_are_no_plan() -> None:
+    assert solved(problem(60, 60, 60, max_consumers=2)).best is None
+
+
+def test_as_many_consumers_as_there_must_be_are_used_at_the_least_price() -> None:
+    record = solved(problem(30, 20, 10, current={0: 1, 1: 1, 2: 1}, min_consumers=2))
+    assert record.best is not None
+    assert record.best.figures.consumers == 2
+    assert record.objective == pytest.approx(2.05)
+
+
+def test_everything_that_is_pinned_stays_pinned_and_what_does_not_fit_so_is_no_plan() -> None:
+    pinned = {partition(number): number % 3 + 1 for number in range(6)}
+    record = solved(problem(30, 20, 10, 40, 50, 60, current={0: 2, 1: 2}, pinned=pinned))
+    assert record.best is not None
+    assert record.best.assignment == Assignment(pinned)
+    assert record.is_optimal
+    assert solved(problem(80, 70, pinned={partition(0): 1, partition(1): 1})).best is None
+
+
+def test_a_larger_consumer_takes_what_no_other_could_and_a_smaller_one_no_more_than_it_reads() -> None:
+    record = solved(problem(90, 90, 10, 10, current={0: 1}, capacities={1: 200.0}))
+    assert record.objective == pytest.approx(1.0)
+    record = solved(problem(40, 30, current={0: 1, 1: 1}, capacities={1: 50.0}))
+    assert record.best is not None
+    assert record.best.assignment[partition(0)] != 1
+    assert record.best.figures.is_feasible
