@@ -1,0 +1,154 @@
+"""Which engines are taken by the size and shape of a problem, and that what they leave is a plan and a bound."""
+
+from dataclasses import replace
+
+import pytest
+
+from solver import Problem, arc_flow, auto, construct
+from solver.deadline import Deadline
+from solver.instance import Instance
+from solver.record import Record
+from solver.starts import start
+from tests.controller.exhaustive import solve_exhaustively
+from tests.solver.small_problems import in_time, problem, too_late
+
+TOLERANCE = 1e-5
+GIVEN = problem(62, 55, 48, 41, 37, 29, 23, current={number: number % 4 + 1 for number in range(7)})
+
+
+def ran(given_problem: Problem, engine: str = "auto") -> Record:
+    record = Record(given_problem)
+    auto.ENGINES[engine](Instance.of(given_problem), record, in_time())
+    return record
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The engines that are called, in their order; they still do their work."""
+    made: list[str] = []
+    for module, name in ((arc_flow, "search"), (construct, "offer_plans"), (auto, "_search_by_cp_sat")):
+        original = getattr(module, name)
+
+        def spy(*args: object, _name: str = name, _original: object = original, **options: object) -> object:
+            made.append(_name.strip("_"))
+            return _original(*args, **options)  # type: ignore[operator]
+
+        monkeypatch.setattr(module, name, spy)
+    return made
+
+
+@pytest.mark.parametrize("engine", sorted(auto.ENGINES))
+def test_every_engine_finds_and_proves_the_optimum_from_nothing(engine: str) -> None:
+    record = ran(GIVEN, engine)
+    assert record.objective == pytest.approx(solve_exhaustively(GIVEN).objective, abs=TOLERANCE)
+    assert record.is_optimal
+
+
+@pytest.mark.parametrize("engine", sorted(auto.ENGINES))
+def test_no_engine_does_anything_when_time_is_up(engine: str) -> None:
+    record = Record(GIVEN)
+    auto.ENGINES[engine](Instance.of(GIVEN), record, too_late())
+    assert (record.best, record.bound) == (None, 0.0)
+
+
+@pytest.mark.parametrize("engine", sorted(auto.ENGINES))
+def test_no_engine_is_at_a_loss_without_partitions(engine: str) -> None:
+    assert ran(problem(), engine).objective == 0.0
+
+
+def test_a_problem_for_which_there_is_time_is_searched_as_a_whole(calls: list[str]) -> None:
+    ran(GIVEN)
+    assert calls == ["search"]
+
+
+def test_consumers_of_unequal_rooms_are_for_the_engine_that_knows_them(calls: list[str]) -> None:
+    irregular = problem(90, 60, 50, 20, current={0: 1}, capacities={1: 200.0}, packing_capacity=90.0)
+    record = ran(irregular)
+    assert calls == ["search_by_cp_sat"]
+    assert record.objective == pytest.approx(2.0)
+    assert record.is_optimal
+
+
+def test_too_many_partitions_on_unequal_consumers_are_left_to_the_plans_by_rule(calls: list[str]) -> None:
+    irregular = problem(*[10.0] * 201, capacities={1: 200.0}, packing_capacity=90.0)
+    assert ran(irregular).best is None
+    assert calls == []
+
+
+def test_what_a_least_number_of_consumers_costs_is_found_where_empty_ones_seem_to_count(calls: list[str]) -> None:
+    spread = problem(30, 25, 20, current={0: 1, 1: 1, 2: 1}, min_consumers=3)
+    record = ran(spread)
+    assert calls == ["search", "search_by_cp_sat"]
+    assert record.objective == pytest.approx(solve_exhaustively(spread).objective, abs=TOLERANCE)
+    assert record.is_optimal
+
+
+def hurried(given_problem: Problem) -> Problem:
+    """With a time limit that is too short for all of it at once, whatever time there then really is."""
+    return replace(given_problem, time_limit_s=1e-9)
+
+
+LARGE = problem(*(11.0 * number % 41 + 9 for number in range(30)), current={n: n % 8 + 1 for n in range(30)})
+
+
+@pytest.fixture(scope="module")
+def optimum() -> float:
+    return ran(LARGE).objective
+
+
+def test_a_problem_for_which_there_is_no_time_is_solved_in_parts_while_its_bound_is_raised(
+    optimum: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto, "_PASSES", 2)
+    record = ran(hurried(LARGE))
+    assert record.best is not None
+    assert record.best.figures.is_feasible
+    assert optimum - TOLERANCE <= record.objective <= 1.02 * optimum
+    assert 0.95 * optimum <= record.bound <= optimum + TOLERANCE
+
+
+def test_parts_begin_with_nothing_and_end_with_a_plan(optimum: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto, "_PASSES", 1)
+    monkeypatch.setattr(auto, "_SMALL_PART", 10)
+    monkeypatch.setattr(auto, "_LARGE_PART", 15)
+    record = Record(LARGE)
+    auto.improve_by_parts(LARGE, record, in_time())
+    assert optimum - TOLERANCE <= record.objective <= 1.1 * optimum
+
+
+def test_neighbourhoods_improve_the_plan_that_there_is_and_make_none_themselves(
+    optimum: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto, "_PASSES", 2)
+    record = Record(LARGE)
+    auto.improve_by_neighbourhoods(LARGE, record, in_time())
+    assert record.best is None
+    start(LARGE, record, in_time())
+    before = record.objective
+    auto.improve_by_neighbourhoods(LARGE, record, in_time())
+    assert optimum - TOLERANCE <= record.objective < before
+
+
+def test_nothing_is_improved_once_it_is_proven(calls: list[str]) -> None:
+    record = Record(LARGE)
+    start(LARGE, record, in_time())
+    before = record.best
+    record.raise_bound(record.objective)
+    auto.improve_by_neighbourhoods(LARGE, record, in_time())
+    assert record.best is before
+    assert calls == []
+
+
+def test_a_proof_is_left_to_others_where_a_consumer_is_larger_than_a_new_one() -> None:
+    given_problem = hurried(replace(LARGE, capacities={3: 150.0}))
+    instance = Instance.of(given_problem)
+    record = Record(given_problem)
+    auto._prove(instance, auto._listed(instance), record, in_time())
+    assert record.bound == 0.0
+
+
+def test_a_part_without_a_plan_is_an_error() -> None:
+    impossible = problem(60, 60, 60, max_consumers=2)
+    for solve_part in (auto._solve_part, auto._solve_neighbourhood):
+        with pytest.raises(ValueError, match="no feasible plan"):
+            solve_part(impossible, None, Deadline(at=0.0, clock=lambda: 1.0))

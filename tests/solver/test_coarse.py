@@ -1,0 +1,90 @@
+"""The coarse relaxation by itself: a bound of all plans with so many consumers, under all rules and at any moment."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solver import Problem, Status
+from solver.coarse import Coarse, coarse_bound
+from solver.deadline import Deadline
+from solver.instance import Instance
+from solver.kept import kept_sets
+from tests.controller.exhaustive import solve_exhaustively
+from tests.solver.small_problems import after_looks, in_time, lowest, plain_problems, problem, ruled_problems, too_late
+
+known = settings(max_examples=25, deadline=None, derandomize=True)
+TOLERANCE = 1e-6
+
+
+def coarse(
+    given_problem: Problem,
+    units: int,
+    consumers: tuple[int, int] | None = None,
+    deadline: Deadline | None = None,
+    at_most: int = 100_000,
+) -> Coarse:
+    instance = Instance.of(given_problem)
+    listing = kept_sets(instance, at_most)
+    return coarse_bound(
+        instance,
+        listing,
+        units,
+        consumers or (0, len(given_problem.speeds)),
+        in_time() if deadline is None else deadline,
+    )
+
+
+@pytest.mark.parametrize("at_most", [0, 100_000])
+@given(given_problem=plain_problems() | ruled_problems(), units=st.sampled_from([1, 7, 40]))
+@known
+def test_no_plan_costs_less_than_the_bound_whatever_the_units(at_most: int, given_problem: Problem, units: int) -> None:
+    optimum = solve_exhaustively(given_problem)
+    if optimum.status is Status.OPTIMAL:
+        assert coarse(given_problem, units, at_most=at_most).bound <= optimum.objective + TOLERANCE
+
+
+@given(plain_problems(most=5), st.integers(0, 3), st.integers(0, 3))
+@known
+def test_it_is_a_bound_of_plans_with_so_many_consumers(given_problem: Problem, fewest: int, more: int) -> None:
+    best = lowest(given_problem, lambda _, figures: fewest <= figures.consumers <= fewest + more)
+    found = coarse(given_problem, 40, (fewest, fewest + more)).bound
+    assert best is None or found <= best + TOLERANCE
+
+
+def test_on_its_own_grid_it_is_as_high_as_any_relaxation() -> None:
+    assert coarse(problem(*[60] * 5), 5).bound == pytest.approx(5.0, abs=1e-3)
+    assert coarse(problem(*[50] * 6), 2).bound == pytest.approx(3.0, abs=1e-3)
+    assert coarse(problem(60, 60, current={0: 1, 1: 1}), 10).bound == pytest.approx(2.3, abs=1e-3)
+
+
+GIVEN = problem(62, 55, 48, 41, 37, 29, 23, 11, current={number: number % 4 + 1 for number in range(8)})
+
+
+def test_there_is_no_bound_when_time_is_up() -> None:
+    assert coarse(GIVEN, 40, deadline=too_late()) == Coarse(float("-inf"), ())
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("at_most", [0, 100_000])
+def test_whenever_time_is_up_the_bound_holds(looks: int, at_most: int) -> None:
+    found = coarse(GIVEN, 40, deadline=after_looks(looks), at_most=at_most)
+    assert found.bound <= solve_exhaustively(GIVEN).objective + TOLERANCE
+
+
+def test_kept_sets_that_were_not_listed_are_found_as_they_pay() -> None:
+    instance = Instance.of(GIVEN)
+    listed = kept_sets(instance, 0)
+    assert listed.partial
+    found = coarse(GIVEN, 40, at_most=0)
+    assert set(listed.sets) < set(found.kept)
+    assert all(kept in kept_sets(instance, 100_000).sets for kept in found.kept)
+    assert len(set(found.kept)) == len(found.kept)
+
+
+def test_all_kept_sets_are_given_back_where_they_were_listed() -> None:
+    assert coarse(GIVEN, 40).kept == kept_sets(Instance.of(GIVEN), 100_000).sets
+
+
+def test_no_partitions_and_partitions_too_fast_are_bounded_as_well() -> None:
+    assert coarse(problem(), 10).bound == pytest.approx(0.0)
+    assert coarse(problem(250, 130), 10).bound == pytest.approx(2.0, abs=1e-3)
