@@ -1,0 +1,154 @@
+"""What has lately been said: how far back it is read, and what it amounts to; with topics that are lists."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from cli.live import recent as module
+from cli.live.recent import ROUND_S, Recent, recent
+from cli.settings import Settings
+from domain.messages import (
+    ConsumerReport,
+    ControlAction,
+    ControllerClaim,
+    ControlRequest,
+    CreationLimit,
+    Decision,
+    WriteSpeedReport,
+)
+from domain.topics import CONTROLLER_PARTITION
+from tests.cli.any_settings import settings
+from tests.cli.watch_messages import decision, report, write_speeds
+
+NOW = 10_000.0
+
+
+class FakeTail:
+    """Topics as lists of what was sent, and when; notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.topics: dict[tuple[str, int], list[tuple[float, bytes]]] = {}
+        self.asked_since: dict[str, float] = {}
+        self.looked_at = 0
+
+    def newest_first(self, topic: str, partition: int = 0) -> Iterator[bytes]:
+        for _, record in reversed(self.topics.get((topic, partition), [])):
+            self.looked_at += 1
+            yield record
+
+    def since(self, topic: str, at: float, partition: int = 0) -> Iterator[bytes]:
+        self.asked_since[topic] = at
+        yield from (record for sent, record in self.topics.get((topic, partition), []) if sent >= at)
+
+
+@pytest.fixture
+def given() -> Settings:
+    return settings(controller={"heartbeat_timeout_s": 40.0, "speeds_timeout_s": 30.0, "migration_window_s": 600.0})
+
+
+@pytest.fixture
+def tail(monkeypatch: pytest.MonkeyPatch) -> FakeTail:
+    fake = FakeTail()
+
+    @contextmanager
+    def tail(_settings: Settings) -> Iterator[FakeTail]:
+        yield fake
+
+    monkeypatch.setattr(module, "tail", tail)
+    monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: NOW))
+    return fake
+
+
+def nothing(_: WriteSpeedReport) -> None:
+    pass
+
+
+def claim(at: float, epoch: int, *, paused: bool = False, limit: CreationLimit | None = None) -> ControllerClaim:
+    return ControllerClaim(epoch=epoch, incarnation="x", sent_at=at, paused=paused, creation_limit=limit)
+
+
+def decided(number: int, at: float, *, carried_out: bool) -> Decision:
+    return decision(number, at, {"orders-0": (1, 1)}, carried_out=carried_out)
+
+
+def test_a_group_that_nobody_spoke_of_is_not_known(tail: FakeTail, given: Settings) -> None:
+    found = recent(given, nothing)
+    assert found == Recent(NOW, (), (), ())
+    assert (found.epoch, found.creation_limit, found.paused) == (None, None, False)
+    assert tail.looked_at == 0
+
+
+def test_measurements_are_handed_on_one_by_one_and_what_is_none_is_left_aside(tail: FakeTail, given: Settings) -> None:
+    sent = [write_speeds(NOW - age, {"orders-0": 1.0}) for age in (31.0, 2.0)]
+    records = [(each.measured_at, each.encode()) for each in sent]
+    tail.topics["monitor.writeSpeed", 0] = [(NOW - 500, b"{}"), records[0], (NOW - 3, b"no JSON"), records[1]]
+    taken: list[WriteSpeedReport] = []
+    recent(given, taken.append)
+    assert taken == sent
+
+
+@pytest.mark.parametrize(("window_s", "back_s"), [(0.0, 30.0), (29.0, 30.0), (900.0, 900.0)])
+def test_measurements_are_read_as_far_back_as_they_are_fresh_or_needed(
+    window_s: float, back_s: float, tail: FakeTail, given: Settings
+) -> None:
+    recent(given, nothing, window_s=window_s)
+    assert tail.asked_since["monitor.writeSpeed"] == NOW - back_s - ROUND_S
+    assert tail.asked_since["consumer.metadata"] == NOW - 40.0 - ROUND_S
+
+
+def test_reports_and_statements_are_told_apart_and_stay_in_their_order(tail: FakeTail, given: Settings) -> None:
+    request = ControlRequest(action=ControlAction.PAUSE, sent_at=NOW - 8)
+    first, last = claim(NOW - 10, 3), claim(NOW - 6, 3, paused=True)
+    said: list[ConsumerReport | ControllerClaim | ControlRequest] = [
+        first,
+        report(1, NOW - 9),
+        request,
+        report(2, NOW - 7),
+        last,
+    ]
+    tail.topics["consumer.metadata", CONTROLLER_PARTITION] = [
+        (NOW - 9, b""),
+        *((message.sent_at, message.encode()) for message in said),
+    ]
+    found = recent(given, nothing)
+    assert [each.consumer for each in found.reports] == [1, 2]
+    assert found.statements == (first, request, last)
+    assert found.paused
+    assert found.epoch == 3
+
+
+def test_decisions_go_back_over_the_budgets_window_and_to_the_newest_that_was_carried_out(
+    tail: FakeTail, given: Settings
+) -> None:
+    decisions = [
+        decided(1, NOW - 5_000, carried_out=True),
+        decided(2, NOW - 4_000, carried_out=True),
+        decided(3, NOW - 3_000, carried_out=False),
+        decided(4, NOW - 100, carried_out=False),
+    ]
+    tail.topics["controller.decisions", 0] = [(each.decided_at, each.encode()) for each in decisions]
+    assert [each.number for each in recent(given, nothing).decisions] == [2, 3, 4]
+    tail.topics["controller.decisions", 0].append((NOW, decided(5, NOW - 1, carried_out=True).encode()))
+    tail.looked_at = 0
+    assert [each.number for each in recent(given, nothing).decisions] == [4, 5]
+    assert tail.looked_at == 3
+
+
+LIMIT = CreationLimit(most=3, failed_at=NOW - 50, consumer=4, until=NOW + 50)
+
+
+def test_a_limit_of_creation_holds_as_long_as_the_newest_claim_says_so() -> None:
+    def limit(*claims: ControllerClaim, at: float = NOW) -> CreationLimit | None:
+        return Recent(at, (), claims, ()).creation_limit
+
+    assert limit(claim(NOW - 5, 3, limit=LIMIT)) == LIMIT
+    assert limit(claim(NOW - 5, 3, limit=LIMIT), claim(NOW - 3, 3)) is None
+    assert limit(claim(NOW - 5, 3, limit=LIMIT), at=NOW + 50) is None
+
+
+def test_the_newest_controller_is_known_by_its_claims_or_by_what_it_decided() -> None:
+    made = decision(1, NOW, {"orders-0": (1, 1)}, epoch=9)
+    assert Recent(NOW, (), (claim(NOW, 8), claim(NOW, 7)), (made,)).epoch == 9
+    assert Recent(NOW, (), (claim(NOW, 10),), (made,)).epoch == 10
