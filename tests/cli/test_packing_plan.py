@@ -130,14 +130,12 @@ def test_a_plan_that_moves_nothing_says_so() -> None:
     assert "0 consumers for 0 partitions" in text(PlanTable(Plan(Problem({}, 100.0), nobody, frozenset())))
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".PNG"])
-def test_the_same_plan_becomes_the_same_picture(suffix: str, tmp_path: Path) -> None:
-    files = [tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"]
+def test_the_same_plan_becomes_the_same_picture(tmp_path: Path) -> None:
+    files = [tmp_path / "a.svg", tmp_path / "b.svg"]
     for file in files:
         plot_plan(plan(), "a title", file)
     assert files[0].read_bytes() == files[1].read_bytes()
-    if suffix == ".svg":
-        assert "a title" in files[0].read_text()
+    assert "a title" in files[0].read_text()
 
 
 def test_a_picture_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:

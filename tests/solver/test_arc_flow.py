@@ -11,6 +11,8 @@ from solver import Problem, Status, arc_flow, auto, solve
 from solver.arc_flow import search
 from solver.instance import Instance
 from solver.kept import kept_sets
+from solver.knapsack import Grid
+from solver.master import Master, Relaxed, Restriction
 from solver.packing import pack
 from solver.record import Record
 from tests.controller.exhaustive import solve_exhaustively
@@ -67,6 +69,34 @@ def test_whenever_time_is_up_the_bound_holds_and_the_plan_is_feasible(looks: int
     assert record.bound <= optimum.objective + TOLERANCE
     assert record.best is None or record.best.figures.is_feasible
     assert record.objective >= optimum.objective - TOLERANCE
+
+
+def parts_of(given_problem: Problem) -> tuple[Master, Relaxed, list[Restriction]]:
+    instance = Instance.of(given_problem)
+    master = Master(instance, kept_sets(instance, 100_000).sets, Grid.of(instance.sizes, UNITS))
+    relaxed = master.solve(in_time(), 100.0)
+    assert relaxed is not None
+    return master, relaxed, arc_flow._children(master, relaxed, Restriction())
+
+
+def test_a_search_divides_by_the_number_of_consumers_first() -> None:
+    _, relaxed, (fewer, more) = parts_of(problem(30, 30, 30, 30, 30))
+    assert (fewer, more) == (Restriction(most=int(relaxed.bins)), Restriction(fewest=int(relaxed.bins) + 1))
+
+
+def test_and_then_by_whether_a_partition_stays() -> None:
+    current = {0: 3, 1: 1, 2: 2, 3: 2, 4: 1, 5: 3, 6: 1}
+    given_problem = problem(33, 50, 51, 47, 27, 41, 28, current=current, migration_weight=0.7)
+    master, relaxed, (staying, leaving) = parts_of(given_problem)
+    (item,) = staying.staying
+    assert 0.01 < master.home_shares(relaxed)[item] < 0.99
+    assert (staying, leaving) == (Restriction(staying=frozenset({item})), Restriction(leaving=frozenset({item})))
+
+
+def test_nothing_is_left_to_divide_where_the_relaxation_is_a_plan() -> None:
+    _, relaxed, parts = parts_of(problem(60, 40, current={0: 1, 1: 1}))
+    assert relaxed.is_integral
+    assert parts == []
 
 
 def test_nothing_is_done_when_time_is_up_before_the_beginning() -> None:

@@ -12,7 +12,7 @@ from tests.controller.exhaustive import solve_exhaustively
 from tests.solver.partitions import partition
 from tests.solver.small_problems import in_time, plain_problems, problem, ruled_problems, too_late
 
-known = settings(max_examples=40, deadline=None, derandomize=True)
+known = settings(max_examples=25, deadline=None, derandomize=True)
 TOLERANCE = 1e-6
 
 

@@ -117,6 +117,14 @@ def test_a_partition_faster_than_a_consumer_is_alone() -> None:
     assert record.objective == pytest.approx(3.2)
 
 
+def test_who_is_given_something_is_filled_no_further_than_plans_may_and_who_keeps_what_it_has_is() -> None:
+    full = {0: 1, 1: 1}
+    assert solved(problem(60, 38, current=full, packing_capacity=90.0)).objective == pytest.approx(1.0)
+    assert solved(problem(60, 38, current={0: 1}, packing_capacity=90.0)).objective == pytest.approx(2.0)
+    assert solved(problem(60, 38, packing_capacity=90.0)).objective == pytest.approx(2.0)
+    assert solved(problem(97, packing_capacity=80.0)).objective == pytest.approx(1.0)
+
+
 def test_more_consumers_than_there_may_be_are_no_plan() -> None:
     assert solved(problem(60, 60, 60, max_consumers=2)).best is None
 

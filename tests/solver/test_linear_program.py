@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from solver.deadline import Deadline
 from solver.linear_program import LinearProgram, Point
 
-known = settings(max_examples=25, deadline=None, derandomize=True)
+known = settings(max_examples=15, deadline=None, derandomize=True)
 TOLERANCE = 1e-7
 
 

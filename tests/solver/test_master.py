@@ -18,7 +18,7 @@ from tests.controller.exhaustive import solve_exhaustively
 from tests.solver.partitions import partition
 from tests.solver.small_problems import after_looks, in_time, lowest, plain_problems, problem, ruled_problems, too_late
 
-known = settings(max_examples=25, deadline=None, derandomize=True)
+known = settings(max_examples=15, deadline=None, derandomize=True)
 TOLERANCE = 1e-6
 NO_CUTOFF = 1e6
 
@@ -111,6 +111,15 @@ def test_no_plan_within_a_restriction_costs_less_than_its_bound(given_problem: P
         assert shares[sorted(leaving)] == pytest.approx(0.0)
     master.restrict(Restriction())
     assert relaxed(master).objective == pytest.approx(free, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(("item", "other"), [(0, 1), (1, 0)])
+def test_an_item_that_has_to_stay_stays_and_what_does_not_fit_beside_it_leaves(item: int, other: int) -> None:
+    master = master_of(problem(60, 50, current={0: 1, 1: 1}))
+    master.restrict(Restriction(staying=frozenset({item})))
+    assert master.home_shares(relaxed(master))[[item, other]] == pytest.approx([1.0, 0.0])
+    master.restrict(Restriction(leaving=frozenset({item})))
+    assert master.home_shares(relaxed(master))[item] == pytest.approx(0.0)
 
 
 def test_a_restriction_that_nothing_keeps_leaves_something_out_and_has_a_high_bound() -> None:
