@@ -1,6 +1,6 @@
 """What a take-over asks of the lake, with adapters that only answer; the real ones are in test_exactly_once."""
 
-from unittest.mock import Mock, create_autospec
+from unittest.mock import Mock, call, create_autospec
 
 import pytest
 
@@ -48,3 +48,37 @@ def test_the_rows_are_looked_at_where_the_log_does_not_tell(lake: Mock) -> None:
     lake.last_offsets.return_value = {0: 54}
     assert positions(lake, Committed(50, claim("1/a")), Committed(50, RELEASED)) == (55, 50)
     lake.last_offsets.assert_called_once()
+
+
+def test_former_writers_are_fenced_then_sealed_and_only_then_positions_are_looked_up(lake: Mock) -> None:
+    """Until then the former reader may have gone on: here it has claimed the partition, and read, after the first
+    look."""
+    steps = Mock()
+    offsets = create_autospec(GroupOffsets, instance=True)
+    offsets.committed.side_effect = [{FIRST: Committed(50, RELEASED)}, {FIRST: Committed(60, claim("1/a"))}]
+    offsets.ranges.return_value = {FIRST: OffsetRange(0, END)}
+    lake.last_appended.return_value = {0: 64}
+    for name, step in (("look", offsets.committed), ("fence", offsets.fence), ("seal", lake.seal)):
+        steps.attach_mock(step, name)
+    steps.attach_mock(lake.last_appended, "ask")
+    assert take_over([FIRST], ["1/a"], "3/c", offsets, lake, "group", lambda: None) == {FIRST: 65}
+    assert steps.mock_calls == [
+        call.look([FIRST]),
+        call.fence("1/a"),
+        call.seal("orders", "group/1/a"),
+        call.look([FIRST]),
+        call.ask("orders", {"group/1/a"}),
+    ]
+
+
+def test_a_lease_that_has_run_out_keeps_it_from_fencing_and_sealing_anybody(lake: Mock) -> None:
+    offsets = create_autospec(GroupOffsets, instance=True)
+    offsets.committed.return_value = {FIRST: Committed(50, claim("1/a"))}
+
+    def require_lease() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        take_over([FIRST], [], "3/c", offsets, lake, "group", require_lease)
+    offsets.fence.assert_not_called()
+    lake.seal.assert_not_called()

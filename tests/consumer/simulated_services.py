@@ -1,0 +1,279 @@
+"""Kafka and the lake as one consumer's process sees them, in memory: for tests of what it does in which order.
+
+They keep the rules that were seen in the real ones (docs/decisions/0007-exactly-once.md): a fenced writer's commit is
+refused; the lake passes over an append that is not newer than the newest of its writer. A call of a step may be held
+up, as if the process were frozen there, or had no answer yet.
+"""
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from consumer import runner
+from consumer.batch import Record
+from consumer.claims import Committed
+from consumer.fetcher import Fetched
+from consumer.lake import LAST_VERSION
+from consumer.offsets import FencedError, OffsetRange
+from consumer.spans import Span
+from domain.assignment import ConsumerId
+from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef
+from domain.partitions import TopicPartition
+
+GROUP = "group"
+RECORD_BYTES = 100
+WITHIN_S = 5.0
+
+
+class Commit(NamedTuple):
+    writer: str
+    partition: TopicPartition
+    position: Committed
+
+
+class Services:
+    """Brokers and lake of a group whose consumers live in this process."""
+
+    def __init__(self) -> None:
+        self.ends: Counter[TopicPartition] = Counter()
+        """Of the partitions in Kafka."""
+        self.committed: dict[TopicPartition, Committed] = {}
+        self.fenced: set[str] = set()
+        self.versions: Counter[tuple[str, str]] = Counter()
+        """The newest name that each table took of each writer."""
+        self.rows: defaultdict[TopicPartition, list[int]] = defaultdict(list)
+        self.happened: list[Commit | ConsumerReport] = []
+        """Commits that were taken and reports that were sent, in their order."""
+        self.ahead: list[Commit] = []
+        """Commits of what was not in the lake."""
+        self.reports_arrive = True
+        self.inboxes: defaultdict[ConsumerId, list[ConsumerCommand]] = defaultdict(list)
+        self.appended: dict[str, dict[int, int]] = {}
+        """What each writer appended last."""
+        self._held_up: dict[tuple[str, ConsumerId], threading.Event] = {}
+        self._reached: set[tuple[str, ConsumerId]] = set()
+        self._sequence = 0
+
+    # What a test does
+
+    def hold_up(self, step: str, consumer: ConsumerId) -> None:
+        """From now on the consumer gets no further than to this step."""
+        self._held_up[step, consumer] = threading.Event()
+
+    def let_go(self, step: str, consumer: ConsumerId) -> None:
+        self._held_up.pop((step, consumer)).set()
+
+    def let_go_of_all(self) -> None:
+        for step, consumer in list(self._held_up):
+            self.let_go(step, consumer)
+
+    def wait_until_held_up(self, step: str, consumer: ConsumerId) -> None:
+        self.wait_until(lambda: (step, consumer) in self._reached)
+
+    def command(
+        self, action: Action, partition: TopicPartition, to: ConsumerReport, seal: Collection[str] = ()
+    ) -> Order:
+        self._sequence += 1
+        order = Order(1, self._sequence)
+        command = ConsumerCommand(
+            consumer=to.consumer,
+            incarnation=to.incarnation,
+            epoch=order.epoch,
+            plan=1,
+            sequence=order.sequence,
+            action=action,
+            partitions=(PartitionRef.of(partition),),
+            seal=tuple(seal),
+        )
+        self.inboxes[to.consumer].append(command)
+        return order
+
+    @property
+    def reports(self) -> list[ConsumerReport]:
+        return [each for each in list(self.happened) if isinstance(each, ConsumerReport)]
+
+    @property
+    def commits(self) -> list[Commit]:
+        return [each for each in list(self.happened) if isinstance(each, Commit)]
+
+    def wait_for(self, condition: Callable[[ConsumerReport], bool]) -> ConsumerReport:
+        """The first report that meets the condition."""
+        self.wait_until(lambda: any(map(condition, self.reports)))
+        return next(filter(condition, self.reports))
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        while not condition():
+            assert time.monotonic() < deadline, f"it did not come about; lately: {self.happened[-3:]}"
+            time.sleep(0.002)
+
+    # What the adapters do
+
+    def pass_by(self, step: str, writer: str) -> None:
+        consumer = int(writer.partition("/")[0])
+        held_up = self._held_up.get((step, consumer))
+        if held_up is not None:
+            self._reached.add((step, consumer))
+            held_up.wait()
+
+    def serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Consumers that begin from now on have these services."""
+        monkeypatch.setattr(runner, "Reporter", lambda *_: _Reporter(self))
+        monkeypatch.setattr(runner, "CommandReader", lambda _, __, consumer: _CommandReader(self, consumer))
+        monkeypatch.setattr(runner, "GroupOffsets", lambda _, __, ___, writer: _GroupOffsets(self, writer))
+        monkeypatch.setattr(runner, "Fetcher", lambda config: _Fetcher(self, str(config["client.id"])))
+        monkeypatch.setattr(runner, "Lake", lambda _, __, writer, *___: _Lake(self, writer))
+
+
+class _Reporter:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._arrived: float | None = None
+
+    def send(self, report: ConsumerReport) -> None:
+        self._services.happened.append(report)
+        if self._services.reports_arrive:
+            self._arrived = time.monotonic()
+
+    def newest_arrived(self) -> float | None:
+        return self._arrived
+
+    def close(self, wait_s: float) -> None:
+        del wait_s
+
+
+class _CommandReader:
+    def __init__(self, services: Services, consumer: ConsumerId) -> None:
+        self._inbox = services.inboxes[consumer]
+
+    def begin(self) -> None:
+        self._inbox.clear()
+
+    def waiting(self) -> bool:
+        return bool(self._inbox)
+
+    def take(self) -> tuple[ConsumerCommand, ...]:
+        taken = tuple(self._inbox)
+        del self._inbox[: len(taken)]
+        return taken
+
+    def persist(self, incarnation: str, applied: Order) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _GroupOffsets:
+    def __init__(self, services: Services, writer: str) -> None:
+        self._services = services
+        self._writer = writer
+
+    def open(self) -> None: ...
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Committed | None]:
+        self._services.pass_by("look", self._writer)
+        return {partition: self._services.committed.get(partition) for partition in partitions}
+
+    def ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
+        return {partition: OffsetRange(0, self._services.ends[partition]) for partition in partitions}
+
+    def fence(self, writer: str) -> None:
+        self._services.fenced.add(writer)
+
+    def commit(self, positions: Mapping[TopicPartition, Committed]) -> None:
+        services = self._services
+        services.pass_by("commit", self._writer)
+        if self._writer in services.fenced:
+            raise FencedError("another consumer has taken over from this one")
+        for partition, position in positions.items():
+            commit = Commit(self._writer, partition, position)
+            if position.offset > len(set(services.rows[partition])):
+                services.ahead.append(commit)
+            services.committed[partition] = position
+            services.happened.append(commit)
+
+    def close(self) -> None: ...
+
+
+class _Fetcher:
+    fault = None
+    compression = None
+
+    def __init__(self, services: Services, client: str) -> None:
+        self._services = services
+        self._consumer = client.rpartition("-")[2]
+        self._wanted: set[TopicPartition] = set()
+        self.placed: dict[TopicPartition, int] = {}
+
+    def start(self, partitions: Iterable[TopicPartition]) -> None:
+        self._wanted.update(partitions)
+
+    def stop(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            self._wanted.discard(partition)
+            self.placed.pop(partition, None)
+
+    def settle(self) -> tuple[TopicPartition, ...]:
+        return tuple(sorted(self._wanted - self.placed.keys()))
+
+    def place(self, positions: Mapping[TopicPartition, int]) -> None:
+        self.placed.update(positions)
+
+    def hinder(self, partitions: Iterable[TopicPartition], fault: str) -> None:
+        raise AssertionError(f"{list(partitions)}: {fault}")
+
+    def fetch(self, most_records: int, wait_s: float) -> Fetched:
+        self._services.pass_by("fetch", self._consumer)
+        now = time.time()
+        for partition, position in self.placed.items():
+            end = min(self._services.ends[partition], position + most_records)
+            if end > position:
+                self.placed[partition] = end
+                value = b"." * RECORD_BYTES
+                fetched = (Record(partition, offset, None, None, value, ()) for offset in range(position, end))
+                return Fetched(tuple(fetched), now, now)
+        time.sleep(min(wait_s, 0.005))
+        return Fetched((), now, now)
+
+    def close(self) -> None: ...
+
+
+class _Lake:
+    def __init__(self, services: Services, writer: str) -> None:
+        self._services = services
+        self._writer = writer
+        self._name = writer.removeprefix(f"{GROUP}/")
+
+    def connect(self) -> None: ...
+
+    def append(self, topic: str, version: int, rows: pa.Table) -> None:
+        services = self._services
+        services.pass_by("write", self._name)
+        if version > services.versions[topic, self._writer]:
+            services.versions[topic, self._writer] = version
+            last: dict[int, int] = {}
+            for number, offset in zip(rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True):
+                services.rows[TopicPartition(topic, number)].append(offset)
+                last[number] = max(offset, last.get(number, offset))
+            services.appended[self._writer] = last
+        services.pass_by("answer", self._name)
+
+    def seal(self, topic: str, writer: str) -> None:
+        self._services.versions[topic, writer] = LAST_VERSION
+
+    def last_appended(self, topic: str, writers: Collection[str]) -> dict[int, int] | None:
+        del topic
+        appended = self._services.appended
+        if not set(writers) <= appended.keys():
+            return None
+        return {number: offset for writer in writers for number, offset in appended[writer].items()}
+
+    def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
+        of_spans = {number: self._services.rows[TopicPartition(topic, number)] for number in spans}
+        return {number: max(offsets) for number, offsets in of_spans.items() if offsets}
+
+    def close(self) -> None: ...

@@ -1,0 +1,27 @@
+"""Who is fenced, by which name; that real brokers do it is in test_group_offsets."""
+
+import pytest
+
+from consumer import offsets as offsets_module
+from consumer.claims import Committed
+from consumer.offsets import FencedError, GroupOffsets
+from domain.partitions import TopicPartition
+from tests.transactional_brokers import Brokers
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def test_who_is_fenced_by_its_name_commits_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = Brokers()
+    monkeypatch.setattr(offsets_module, "Producer", brokers.producer)
+    monkeypatch.setattr(offsets_module, "Consumer", brokers.consumer)
+    former, successor = (GroupOffsets({}, {}, "group", writer) for writer in ("1/a", "1/b"))
+    for each in (former, successor):
+        each.open()
+    former.commit({ORDERS: Committed(7)})
+    successor.fence("1/a")
+    with pytest.raises(FencedError, match="taken over"):
+        former.commit({ORDERS: Committed(8)})
+    assert successor.committed([ORDERS]) == {ORDERS: Committed(7)}
+    successor.commit({ORDERS: Committed(9)})
+    assert successor.committed([ORDERS]) == {ORDERS: Committed(9)}

@@ -1,0 +1,217 @@
+"""In what order a consumer does what the protocol rests on, between services in memory; the real ones are in
+test_consumer_runner and test_exactly_once."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+
+import pytest
+
+from consumer.claims import RELEASED, Committed, claim, writer
+from consumer.runner import ConsumerError, LeaseError, run
+from consumer.settings import ConsumerSettings
+from consumer.threads import in_thread
+from domain.messages import Action, ConsumerReport, ConsumerState, Order, PartitionRef
+from domain.partitions import TopicPartition
+from tests.consumer.simulated_services import GROUP, WITHIN_S, Commit, Services
+
+ORDERS = TopicPartition("orders", 0)
+BATCH = 10
+"""Records of a batch."""
+LEASE_S = 0.3
+
+Ended = Future[None]
+Begin = Callable[..., Ended]
+
+
+@pytest.fixture
+def services(monkeypatch: pytest.MonkeyPatch) -> Services:
+    services = Services()
+    services.serve(monkeypatch)
+    return services
+
+
+@pytest.fixture
+def begin(services: Services) -> Iterator[Begin]:
+    stop, begun = threading.Event(), list[Ended]()
+
+    def begin(number: int, lease_s: float = 60.0) -> Ended:
+        settings = ConsumerSettings(
+            spark_remote="sc://nowhere",
+            lake_root="/lake",
+            batch_bytes=BATCH * 100,
+            wait_time_secs=0.01,
+            heartbeat_s=0.02,
+            lease_s=lease_s,
+        )
+        begun.append(
+            in_thread(
+                lambda: run(
+                    consumer=number,
+                    group=GROUP,
+                    bootstrap_servers="nowhere:1",
+                    client_config={},
+                    settings=settings,
+                    stop=stop,
+                )
+            )
+        )
+        return begun[-1]
+
+    yield begin
+    services.let_go_of_all()
+    stop.set()
+    for ended in begun:
+        ended.exception(WITHIN_S)
+
+
+def ready(services: Services, number: int) -> ConsumerReport:
+    return services.wait_for(lambda report: report.consumer == number and report.state is ConsumerState.READY)
+
+
+def name(report: ConsumerReport) -> str:
+    return writer(report.consumer, report.incarnation)
+
+
+def acknowledged(services: Services, order: Order) -> ConsumerReport:
+    return services.wait_for(lambda report: report.applied == order)
+
+
+def each_once(services: Services) -> bool:
+    return services.rows[ORDERS] == list(range(services.ends[ORDERS]))
+
+
+def test_a_partition_is_claimed_before_it_is_read_and_with_every_commit_until_it_is_released(
+    services: Services, begin: Begin
+) -> None:
+    begin(1)
+    reader = ready(services, 1)
+    services.ends[ORDERS] = 2 * BATCH
+    services.command(Action.START, ORDERS, reader)
+    services.wait_until(lambda: services.rows[ORDERS] != [] and services.committed[ORDERS].offset == 2 * BATCH)
+    assert services.commits[0] == Commit(name(reader), ORDERS, Committed(0, claim(name(reader))))
+    assert {commit.position.note for commit in services.commits} == {claim(name(reader))}
+    stopped = acknowledged(services, services.command(Action.STOP, ORDERS, reader))
+    before = services.happened[: services.happened.index(stopped)]
+    assert Commit(name(reader), ORDERS, Committed(2 * BATCH, RELEASED)) in before
+
+
+def test_what_is_committed_is_in_the_lake(services: Services, begin: Begin) -> None:
+    begin(1)
+    services.ends[ORDERS] = 5 * BATCH
+    services.hold_up("write", 1)
+    services.command(Action.START, ORDERS, ready(services, 1))
+    services.wait_until_held_up("write", 1)
+    assert services.committed[ORDERS].offset == 0
+    services.let_go("write", 1)
+    services.wait_until(lambda: services.committed[ORDERS].offset == 5 * BATCH)
+    assert each_once(services)
+    assert services.ahead == []
+
+
+def test_a_stop_is_acknowledged_once_what_was_being_written_is_committed(services: Services, begin: Begin) -> None:
+    begin(1)
+    reader = ready(services, 1)
+    services.ends[ORDERS] = 5 * BATCH
+    services.hold_up("write", 1)
+    services.command(Action.START, ORDERS, reader)
+    services.wait_until_held_up("write", 1)
+    stop = services.command(Action.STOP, ORDERS, reader)
+    time.sleep(0.3)
+    assert all(report.applied < stop for report in services.reports)
+    services.let_go("write", 1)
+    stopped = acknowledged(services, stop)
+    assert stopped.partitions == ()
+    services.wait_for(lambda report: report.sequence > stopped.sequence + 3)
+    after = services.happened[services.happened.index(stopped) :]
+    assert [each for each in after if isinstance(each, Commit)] == []
+    assert services.committed[ORDERS] == Committed(len(services.rows[ORDERS]), RELEASED)
+    assert services.rows[ORDERS], "what was being written is in the lake"
+
+
+def test_a_report_tells_what_is_held_and_not_read_yet(services: Services, begin: Begin) -> None:
+    begin(1)
+    reader = ready(services, 1)
+    services.hold_up("look", 1)
+    started = acknowledged(services, services.command(Action.START, ORDERS, reader))
+    assert started.partitions == started.taking_over == (PartitionRef.of(ORDERS),)
+    services.let_go("look", 1)
+    reads = services.wait_for(lambda report: bool(report.partitions) and not report.taking_over)
+    before = services.happened[: services.happened.index(reads)]
+    assert Commit(name(reader), ORDERS, Committed(0, claim(name(reader)))) in before
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["named by the start", "found by its claim"])
+@pytest.mark.parametrize("frozen_before", ["write", "answer", "commit"])
+def test_one_that_was_given_up_and_wakes_up_ends_and_has_written_nothing_more(
+    frozen_before: str, is_named: bool, services: Services, begin: Begin
+) -> None:
+    zombie = begin(1)
+    former = ready(services, 1)
+    services.command(Action.START, ORDERS, former)
+    services.wait_until(lambda: ORDERS in services.committed)
+    services.hold_up(frozen_before, 1)
+    services.ends[ORDERS] = 3 * BATCH
+    services.wait_until_held_up(frozen_before, 1)
+    begin(2)
+    seal = [name(former)] if is_named else []
+    services.command(Action.START, ORDERS, ready(services, 2), seal=seal)
+    services.wait_until(lambda: services.committed[ORDERS].offset == 3 * BATCH)
+    services.let_go(frozen_before, 1)
+    error = zombie.exception(WITHIN_S)
+    assert isinstance(error, ConsumerError)
+    assert "taken over" in str(error)
+    assert each_once(services)
+    assert services.ahead == []
+
+
+def test_one_that_was_given_up_before_it_claimed_never_reads_where_the_start_of_another_named_it(
+    services: Services, begin: Begin
+) -> None:
+    services.ends[ORDERS] = 3 * BATCH
+    zombie = begin(1)
+    former = ready(services, 1)
+    services.hold_up("commit", 1)
+    services.command(Action.START, ORDERS, former)
+    services.wait_until_held_up("commit", 1)
+    begin(2)
+    services.command(Action.START, ORDERS, ready(services, 2), seal=[name(former)])
+    services.wait_until(lambda: services.committed.get(ORDERS, Committed(0)).offset == 3 * BATCH)
+    services.let_go("commit", 1)
+    assert isinstance(zombie.exception(WITHIN_S), ConsumerError)
+    assert each_once(services)
+
+
+def test_one_of_which_no_report_arrives_any_more_ends(services: Services, begin: Begin) -> None:
+    ended = begin(1, LEASE_S)
+    services.command(Action.START, ORDERS, ready(services, 1))
+    services.wait_until(lambda: ORDERS in services.committed)
+    time.sleep(2 * LEASE_S)
+    assert not ended.done(), "reports arrive"
+    services.reports_arrive = False
+    assert isinstance(ended.exception(WITHIN_S), LeaseError)
+
+
+def test_one_that_sleeps_for_longer_than_its_lease_writes_and_commits_nothing_more(
+    services: Services, begin: Begin
+) -> None:
+    ended = begin(1, LEASE_S)
+    services.command(Action.START, ORDERS, ready(services, 1))
+    services.wait_until(lambda: ORDERS in services.committed)
+    services.hold_up("fetch", 1)
+    services.wait_until_held_up("fetch", 1)
+    services.ends[ORDERS] = 3 * BATCH
+    time.sleep(1.5 * LEASE_S)
+    services.let_go("fetch", 1)
+    assert isinstance(ended.exception(WITHIN_S), LeaseError)
+    assert services.rows[ORDERS] == []
+    assert services.committed[ORDERS].offset == 0
+
+
+def test_no_two_processes_have_one_name(services: Services, begin: Begin) -> None:
+    begin(1)
+    begin(1)
+    states = {ConsumerState.STARTING, ConsumerState.READY}
+    services.wait_until(lambda: {report.state for report in services.reports} == states and len(services.reports) > 3)
+    assert len({report.incarnation for report in services.reports}) == 2
