@@ -52,7 +52,9 @@ def test_a_consumer_begins_reads_what_it_is_told_to_and_leaves(
 
     acknowledged = driver.start(partitions, begun)
     assert [ref.key for ref in acknowledged.partitions] == partitions
+    assert acknowledged.taking_over == acknowledged.partitions, "it only holds them yet"
     assert acknowledged.state is ConsumerState.READY
+    driver.wait_for(lambda report: report.partitions == acknowledged.partitions and report.taking_over == ())
     assert driver.note(1) == f"{begun.incarnation} 1.1"
     driver.wait_until_read(12_000)
 

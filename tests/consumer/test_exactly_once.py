@@ -23,6 +23,10 @@ MORE = 500
 """Of each partition, once the last one reads."""
 STRAGGLES_S = 3.0
 """How long after the end the lake is given for what a dead process may still have under way."""
+FOR_EVER_S = 600.0
+"""A lease of one that is to end because others took over, and for no other reason."""
+TAKES_OVER_S = 4.0
+"""What a take-over takes at most on a quiet machine."""
 
 KILL, FREEZE = "SIGKILL", "SIGSTOP"
 
@@ -176,12 +180,24 @@ def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
 def test_one_that_was_frozen_and_wakes_up_ends_and_has_written_nothing_more(
     fault: Fault, scene: Scene, each_once: EachOnce
 ) -> None:
-    zombie = scene.begin(1, fault, told=False)
+    zombie = scene.begin(1, fault, told=False, lease_s=FOR_EVER_S)
     assert frozen(zombie)
     scene.begin(2, told=True)
     time.sleep(random.Random(name(fault)).uniform(0.0, 4.0))
     zombie.send_signal(signal.SIGCONT)
     assert failed(zombie)
+    scene.read_the_rest()
+    each_once()
+
+
+@pytest.mark.slow
+def test_one_that_was_frozen_is_found_by_its_claim_where_nobody_names_it(scene: Scene, each_once: EachOnce) -> None:
+    zombie = scene.begin(1, fault(FREEZE, "before", "write", call=2), told=False, lease_s=FOR_EVER_S)
+    assert frozen(zombie)
+    scene.begin(2, told=False)
+    time.sleep(TAKES_OVER_S)
+    zombie.send_signal(signal.SIGCONT)
+    assert zombie.wait(PATIENCE_S) > 0
     scene.read_the_rest()
     each_once()
 

@@ -23,5 +23,5 @@ def test_a_controller_that_begins_keeps_the_one_before_from_sending(monkeypatch:
     with pytest.raises(DeposedError):
         old.send([command])
     new.send([command])
-    commands = [(topic, partition) for topic, partition, _ in brokers.sent if partition == command.consumer]
-    assert commands == [(TopicNames().metadata, 2)] * 2
+    commands = brokers.records[TopicNames().metadata, command.consumer]
+    assert commands == [command.encode()] * 2

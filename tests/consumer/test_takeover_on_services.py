@@ -1,0 +1,107 @@
+"""A take-over on a real broker and a real lake, from somebody who goes on all the while."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from cli.embedded.broker import Broker
+from cli.embedded.spark import SparkConnectServer
+from consumer.batch import Record
+from consumer.claims import RELEASED, Committed, claim
+from consumer.kafka import common_config, reading_config
+from consumer.lake import Lake
+from consumer.offsets import FencedError, GroupOffsets
+from consumer.table import rows
+from consumer.takeover import take_over
+from consumer.verify import PartitionAccount, verify
+from domain.partitions import TopicPartition
+from tests.consumer.consumer_driver import Driver
+
+TODAY = date(2026, 1, 31)
+FORMER, SUCCESSOR = "1/a", "2/b"
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What a process has for writing."""
+
+    partition: TopicPartition
+    offsets: GroupOffsets
+    lake: Lake
+
+    def append(self, version: int, *offsets: int) -> None:
+        written = [Record(self.partition, offset, None, None, b"", ()) for offset in offsets]
+        self.lake.append(self.partition.topic, version, rows(written, TODAY))
+
+    def commit(self, offset: int, note: str) -> None:
+        self.offsets.commit({self.partition: Committed(offset, note)})
+
+
+OpenWriter = Callable[[str], Writer]
+
+
+@pytest.fixture
+def partition(data_topic: str, driver: Driver) -> TopicPartition:
+    """With ten records."""
+    partition = TopicPartition(data_topic, 0)
+    driver.produce(partition, 0, 10)
+    return partition
+
+
+@pytest.fixture
+def open_writer(
+    broker: Broker, spark_server: SparkConnectServer, lake_root: Path, partition: TopicPartition, unique_name: str
+) -> Iterator[OpenWriter]:
+    opened: list[Writer] = []
+
+    def open_writer(name: str) -> Writer:
+        common = common_config(broker.bootstrap_servers, 1, {})
+        offsets = GroupOffsets(common, reading_config(common, unique_name), unique_name, name)
+        offsets.open()
+        lake = Lake(spark_server.remote, str(lake_root), f"{unique_name}/{name}")
+        lake.connect()
+        opened.append(Writer(partition, offsets, lake))
+        return opened[-1]
+
+    yield open_writer
+    for each in opened:
+        each.offsets.close()
+        each.lake.close()
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["named by the start", "found by its claim"])
+def test_what_the_former_reader_does_counts_until_it_is_sealed_and_nothing_after(
+    is_named: bool,
+    open_writer: OpenWriter,
+    partition: TopicPartition,
+    spark_server: SparkConnectServer,
+    lake_root: Path,
+    unique_name: str,
+) -> None:
+    former, successor = open_writer(FORMER), open_writer(SUCCESSOR)
+    former.append(1, 0, 1, 2)
+    former.commit(3, RELEASED if is_named else claim(FORMER))
+    looks = 0
+
+    def go_on_meanwhile() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:  # before the fence
+            former.append(2, 3, 4)
+            former.commit(5, claim(FORMER))
+        elif looks == 2:  # before the seal
+            former.append(3, 5)
+            with pytest.raises(FencedError):
+                former.commit(6, claim(FORMER))
+
+    told = [FORMER] if is_named else []
+    found = take_over([partition], told, SUCCESSOR, successor.offsets, successor.lake, unique_name, go_on_meanwhile)
+    assert found == {partition: 6}
+    assert looks == 2
+    former.append(4, 6)
+    with pytest.raises(FencedError):
+        former.commit(7, claim(FORMER))
+    assert verify(spark_server.remote, str(lake_root), [partition.topic]) == {partition: PartitionAccount(6, 6, 0, 5)}

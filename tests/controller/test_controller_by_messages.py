@@ -1,0 +1,273 @@
+"""What a controller sends to consumers whose part the test plays: over brokers in memory, and over a real one."""
+
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka import TopicPartition as Position
+
+from cli.embedded.broker import Broker
+from cli.topics import Cluster
+from consumer.threads import in_thread
+from controller import kafka
+from controller.kafka import KafkaLink
+from controller.runner import run
+from controller.settings import ControllerSettings
+from domain.assignment import ConsumerId
+from domain.messages import (
+    Action,
+    ConsumerCommand,
+    ConsumerReport,
+    ConsumerState,
+    ControllerClaim,
+    Order,
+    PartitionRef,
+    WriteSpeedReport,
+)
+from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
+from domain.topics import CONTROLLER_PARTITION, TopicNames
+from solver import solve
+from tests.transactional_brokers import Brokers
+
+FIRST, SECOND = BOTH = (TopicPartition("orders", 0), TopicPartition("orders", 1))
+SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0, least_interval_s=0.1, engine="mbfp")
+LOW, HIGH = 30.0, 70.0
+"""Speeds at which one consumer reads both partitions, and at which it takes two."""
+HIGHEST_CONSUMER = 8
+PATIENCE_S = 30.0
+SAID_EVERY_S = 0.2
+
+
+class Stage:
+    """Monitor, fleet and consumers in one. A consumer says again and again what it said last."""
+
+    def __init__(self, producer: Any, consumer: Any, names: TopicNames, calm_s: float) -> None:
+        self.alive: set[ConsumerId] = set()
+        self.speed = LOW
+        self.commands: list[ConsumerCommand] = []
+        self._producer = producer
+        self._consumer = consumer
+        self._names = names
+        self._calm_s = calm_s
+        self._said: dict[ConsumerId, ConsumerReport] = {}
+        self._sequences: Counter[str] = Counter()
+        self._said_at = 0.0
+        consumer.assign([Position(names.metadata, number, 0) for number in range(1, HIGHEST_CONSUMER + 1)])
+
+    # As a fleet
+
+    def consumers(self) -> frozenset[ConsumerId]:
+        return frozenset(self.alive)
+
+    def create(self, consumer: ConsumerId) -> None:
+        self.alive.add(consumer)
+
+    def delete(self, consumer: ConsumerId) -> None:
+        self.alive.discard(consumer)
+
+    # What a test does
+
+    def report(
+        self,
+        consumer: ConsumerId,
+        *held: TopicPartition,
+        incarnation: str = "a",
+        applied: Order | None = None,
+        taking_over: tuple[TopicPartition, ...] = (),
+    ) -> None:
+        epoch, sequence = applied or Order(0, 0)
+        self._said[consumer] = ConsumerReport(
+            consumer=consumer,
+            incarnation=incarnation,
+            sequence=0,
+            sent_at=time.time(),
+            state=ConsumerState.READY,
+            applied_epoch=epoch,
+            applied_sequence=sequence,
+            partitions=tuple(map(PartitionRef.of, held)),
+            taking_over=tuple(map(PartitionRef.of, taking_over)),
+        )
+        self._said_at = 0.0
+
+    def claim_as_a_controller_before(self, epoch: int) -> None:
+        claim = ControllerClaim(epoch=epoch, incarnation="before", sent_at=time.time())
+        self._send(self._names.metadata, claim.encode())
+
+    def end(self, consumer: ConsumerId) -> None:
+        """Its process is gone, once what it has said is heard."""
+        self.listen()
+        self.alive.discard(consumer)
+        del self._said[consumer]
+
+    def next_process(self, incarnation: str) -> ConsumerId:
+        """The consumer that comes in place of one that is gone, when it is ready."""
+        self.wait_until(lambda: bool(self.alive - self._said.keys()))
+        (consumer,) = self.alive - self._said.keys()
+        self.report(consumer, incarnation=incarnation)
+        return consumer
+
+    def told(self, action: Action, incarnation: str = "a", consumer: ConsumerId | None = None) -> list[ConsumerCommand]:
+        return [
+            command
+            for command in self.commands
+            if command.action is action and command.incarnation == incarnation and consumer in (None, command.consumer)
+        ]
+
+    def wait_for(self, action: Action, incarnation: str = "a", consumer: ConsumerId | None = None) -> ConsumerCommand:
+        self.wait_until(lambda: bool(self.told(action, incarnation, consumer)))
+        return self.told(action, incarnation, consumer)[0]
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < deadline, f"it did not come about; lately: {self.commands[-3:]}"
+            self._go_on()
+
+    def listen(self) -> None:
+        """For as long as it takes whoever has a reason to send something."""
+        until = time.monotonic() + self._calm_s
+        while time.monotonic() < until:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if time.monotonic() - self._said_at > SAID_EVERY_S:
+            self._said_at = time.monotonic()
+            speeds = WriteSpeeds(time.time(), dict.fromkeys(BOTH, self.speed))
+            self._send(self._names.write_speed, WriteSpeedReport.of(speeds).encode())
+            for consumer in self.alive & self._said.keys():
+                said = self._said[consumer]
+                self._sequences[said.writer] += 1
+                again = said.model_copy(update={"sequence": self._sequences[said.writer], "sent_at": time.time()})
+                self._send(self._names.metadata, again.encode())
+        for record in self._consumer.consume(100, 0.02):
+            assert record.error() is None, record.error()
+            self.commands.append(ConsumerCommand.decode(record.value()))
+
+    def _send(self, topic: str, value: bytes) -> None:
+        self._producer.produce(topic, value, partition=CONTROLLER_PARTITION)
+        assert self._producer.flush() == 0
+
+
+@pytest.fixture(params=["in memory", pytest.param("on a broker", marks=pytest.mark.integration)])
+def kafka_of_the_test(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, unique_name: str
+) -> tuple[str, TopicNames]:
+    """Where brokers are, and the topics."""
+    names = TopicNames(f"{unique_name}.speed", f"{unique_name}.metadata", f"{unique_name}.decisions")
+    if request.param == "on a broker":
+        broker: Broker = request.getfixturevalue("broker")
+        Cluster(broker.bootstrap_servers).ensure_internal_topics(names, HIGHEST_CONSUMER)
+        return broker.bootstrap_servers, names
+    brokers = Brokers()
+    for module in (kafka, confluent_kafka):
+        monkeypatch.setattr(module, "Producer", brokers.producer)
+        monkeypatch.setattr(module, "Consumer", brokers.consumer)
+    return "", names
+
+
+@pytest.fixture
+def stage(kafka_of_the_test: tuple[str, TopicNames]) -> Iterator[Stage]:
+    servers, names = kafka_of_the_test
+    producer = confluent_kafka.Producer({"bootstrap.servers": servers})
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": servers, "group.id": uuid.uuid4().hex, "enable.auto.commit": False}
+    )
+    yield Stage(producer, consumer, names, calm_s=2.0 if servers else 0.5)
+    consumer.close()
+
+
+@pytest.fixture
+def controls(stage: Stage, kafka_of_the_test: tuple[str, TopicNames]) -> Iterator[None]:
+    """A controller is at work."""
+    with controlled(stage, *kafka_of_the_test):
+        yield
+
+
+@contextmanager
+def controlled(stage: Stage, servers: str, names: TopicNames) -> Iterator[None]:
+    stop = threading.Event()
+    link = KafkaLink(servers, names.metadata, {}, names)
+    ended = in_thread(lambda: run(SETTINGS, link, stage, solve, stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        ended.result(PATIENCE_S)
+        link.close()
+
+
+def keys(command: ConsumerCommand) -> list[TopicPartition]:
+    return [partition.key for partition in command.partitions]
+
+
+@pytest.mark.usefixtures("controls")
+def test_a_partition_is_started_elsewhere_only_when_its_reader_has_said_that_it_stopped(stage: Stage) -> None:
+    first = stage.next_process("a")
+    start = stage.wait_for(Action.START)
+    stage.report(first, *BOTH, applied=start.order)
+    stage.speed = HIGH
+    second = stage.next_process("a")
+    stop = stage.wait_for(Action.STOP, consumer=first)
+    stage.listen()
+    assert stage.told(Action.START, consumer=second) == []
+    (moves,) = keys(stop)
+    (stays,) = set(BOTH) - {moves}
+    stage.report(first, stays, applied=start.order)  # one that was sent before it obeyed: it acknowledges nothing
+    stage.listen()
+    stage.report(first, stays, applied=stop.order)
+    assert keys(stage.wait_for(Action.START, consumer=second)) == [moves]
+
+
+@pytest.mark.usefixtures("controls")
+@pytest.mark.parametrize("says_so", [True, False], ids=["reads and says so", "may read, as it was told to"])
+def test_a_start_names_who_read_and_is_gone(says_so: bool, stage: Stage) -> None:
+    first = stage.next_process("a")
+    start = stage.wait_for(Action.START)
+    if says_so:
+        stage.report(first, *BOTH, applied=start.order)
+    stage.end(first)
+    stage.next_process("b")
+    assert stage.wait_for(Action.START, "b").seal == (f"{first}/a",)
+
+
+@pytest.mark.usefixtures("controls")
+def test_who_only_holds_what_it_takes_over_has_sealed_nobody(stage: Stage) -> None:
+    first = stage.next_process("a")
+    stage.report(first, *BOTH, applied=stage.wait_for(Action.START).order)
+    stage.end(first)
+    second = stage.next_process("b")
+    stage.report(second, *BOTH, incarnation="b", applied=stage.wait_for(Action.START, "b").order, taking_over=BOTH)
+    stage.end(second)
+    third = stage.next_process("c")
+    start = stage.wait_for(Action.START, "c")
+    assert set(start.seal) == {f"{first}/a", f"{second}/b"}
+    stage.report(third, *BOTH, incarnation="c", applied=start.order)
+    stage.end(third)
+    stage.next_process("d")
+    assert stage.wait_for(Action.START, "d").seal == (f"{third}/c",)
+
+
+def test_a_controller_that_begins_starts_nothing_before_all_that_there_are_obey_it(
+    stage: Stage, kafka_of_the_test: tuple[str, TopicNames]
+) -> None:
+    """A start of the one before may still be on its way to one of them."""
+    stage.alive = {1, 2}
+    stage.claim_as_a_controller_before(epoch=4)
+    stage.report(1, incarnation="a", applied=Order(4, 1))
+    stage.report(2, incarnation="b", applied=Order(4, 2))
+    with controlled(stage, *kafka_of_the_test):
+        first = stage.wait_for(Action.STOP, "a")
+        second = stage.wait_for(Action.STOP, "b")
+        assert (first.epoch, keys(first)) == (second.epoch, keys(second)) == (5, [])
+        stage.report(2, incarnation="b", applied=second.order)
+        stage.listen()
+        assert stage.told(Action.START, "a") == stage.told(Action.START, "b") == []
+        stage.report(1, incarnation="a", applied=first.order)
+        stage.wait_until(lambda: bool(stage.told(Action.START, "a") + stage.told(Action.START, "b")))
