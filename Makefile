@@ -9,7 +9,7 @@ BENCHMARKS := docs/benchmarks
 # Tests wait most of their time: many at once keep the processors busy. Those of a group share a service of their own.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((3 * $$(nproc)))) --dist loadgroup
 
-.PHONY: up test unit tools test-pods test-kills check docs pictures format image bench fire lock clean
+.PHONY: up test unit tools test-pods test-kills check docs pictures format image bench fire lock clean guards
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -23,6 +23,9 @@ unit: $(READY)  ## For every save: what needs no service, within a minute
 
 tools:  ## What tests need of the system: a browser, Prometheus, Go (installs it as root on Debian)
 	@$(PYTHON) -m tests.tools --install
+
+guards: $(READY)  ## Breaks each guard of the protocol on purpose: tests must fail; an hour (ARGS="--unit": ten minutes)
+	@$(BIN)/python -m tests.guards --page docs/guards.md $(ARGS)
 
 check: $(READY)  ## Style, types, and which package may import which
 	@$(BIN)/ruff check .

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
@@ -11,7 +13,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cli.embedded.jars import DELTA, obtain
 from cli.embedded.java import Java
 from cli.embedded.spark import SparkConnectServer
+from consumer import runner
 from consumer.runner import ConsumerError
+from consumer.takeover import take_over
 from consumer.verify import PartitionAccount, verify
 from domain.messages import Action, ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition
@@ -179,6 +183,44 @@ def test_a_partition_that_comes_back_is_read_on_from_where_the_other_left_it(
         driver.wait_until_read(number * 100 + 100)
         driver.stop([moves], reader)
     assert accounts(moves.topic) == {moves: whole(300)}
+
+
+def test_what_was_looked_up_for_an_earlier_start_is_not_used_for_a_later_one(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    partitions: list[TopicPartition],
+    accounts: Accounts,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In between somebody else has read the partition."""
+    looked_up, goes_on, look_up = threading.Event(), threading.Event(), take_over
+
+    def take_long_at_first(*arguments: Any) -> dict[TopicPartition, int]:
+        positions = look_up(*arguments)
+        if not looked_up.is_set():
+            looked_up.set()
+            goes_on.wait(PATIENCE_S)
+        return positions
+
+    monkeypatch.setattr(runner, "take_over", take_long_at_first)
+    moves = partitions[:1]
+    driver.produce(moves[0], 0, 1_000)
+    start_consumer(1)
+    start_consumer(2)
+    first = driver.wait_for(ready)
+    second = driver.wait_for(lambda report: ready(report, 2))
+    driver.start(moves, first)
+    assert looked_up.wait(PATIENCE_S)
+    driver.stop(moves, first)
+    driver.start(moves, second)
+    driver.wait_until_read(1_000)
+    driver.stop(moves, second)
+    driver.start(moves, first)
+    goes_on.set()
+    driver.produce(moves[0], 1_000, 100)
+    driver.wait_until_read(1_100)
+    driver.listen(1.0)
+    assert accounts(moves[0].topic) == {moves[0]: whole(1_100)}
 
 
 def test_stale_doubled_and_foreign_commands_change_nothing(

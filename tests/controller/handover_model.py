@@ -395,13 +395,15 @@ class Model:
                 yield self._with(replace(world, notes=tuple(sorted(claimed.items()))), place, self._reporting(reads))
 
     def _hear(self, world: World, process: Process) -> Iterator[World]:
-        """A report that says something new arrives."""
+        """A report arrives."""
         members = {(member.consumer, member.incarnation or ""): member for member in world.controller.members}
         heard = members[process[:2]].report_sequence if process[:2] in members else -1
         for sequence, said in ((NEWEST, process.newest), (BEFORE, process.before)):
-            if said is None or sequence <= heard:
+            if said is None or heard > sequence or sequence == heard < NEWEST:
                 continue
             acting = thaw(world.controller)
+            if heard == NEWEST:  # it says the same once more
+                acting.group[process.consumer].report_sequence = BEFORE
             acting.group.receive(_report(process.consumer, process.incarnation, sequence, said), 0.0)
             following = self._after(replace(world, heard=world.heard | {process.writer}), acting)
             if following != world:

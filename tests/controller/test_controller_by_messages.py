@@ -29,6 +29,7 @@ from domain.messages import (
     Order,
     PartitionRef,
     WriteSpeedReport,
+    decode_to_controller,
 )
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
@@ -41,25 +42,27 @@ SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0, le
 LOW, HIGH = 30.0, 70.0
 """Speeds at which one consumer reads both partitions, and at which it takes two."""
 HIGHEST_CONSUMER = 8
-PATIENCE_S = 30.0
+PATIENCE_S, PATIENCE_IN_MEMORY_S = 30.0, 8.0
 SAID_EVERY_S = 0.2
 
 
 class Stage:
     """Monitor, fleet and consumers in one. A consumer says again and again what it said last."""
 
-    def __init__(self, producer: Any, consumer: Any, names: TopicNames, calm_s: float) -> None:
+    def __init__(self, producer: Any, consumer: Any, names: TopicNames, calm_s: float, patience_s: float) -> None:
         self.alive: set[ConsumerId] = set()
         self.speed = LOW
         self.commands: list[ConsumerCommand] = []
+        self.claims: list[ControllerClaim] = []
         self._producer = producer
         self._consumer = consumer
         self._names = names
         self._calm_s = calm_s
+        self._patience_s = patience_s
         self._said: dict[ConsumerId, ConsumerReport] = {}
         self._sequences: Counter[str] = Counter()
         self._said_at = 0.0
-        consumer.assign([Position(names.metadata, number, 0) for number in range(1, HIGHEST_CONSUMER + 1)])
+        consumer.assign([Position(names.metadata, number, 0) for number in range(HIGHEST_CONSUMER + 1)])
 
     # As a fleet
 
@@ -125,7 +128,7 @@ class Stage:
         return self.told(action, incarnation, consumer)[0]
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + self._patience_s
         while not condition():
             assert time.monotonic() < deadline, f"it did not come about; lately: {self.commands[-3:]}"
             self._go_on()
@@ -148,7 +151,10 @@ class Stage:
                 self._send(self._names.metadata, again.encode())
         for record in self._consumer.consume(100, 0.02):
             assert record.error() is None, record.error()
-            self.commands.append(ConsumerCommand.decode(record.value()))
+            if record.partition() != CONTROLLER_PARTITION:
+                self.commands.append(ConsumerCommand.decode(record.value()))
+            elif isinstance(message := decode_to_controller(record.value()), ControllerClaim):
+                self.claims.append(message)
 
     def _send(self, topic: str, value: bytes) -> None:
         self._producer.produce(topic, value, partition=CONTROLLER_PARTITION)
@@ -179,7 +185,8 @@ def stage(kafka_of_the_test: tuple[str, TopicNames]) -> Iterator[Stage]:
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": servers, "group.id": uuid.uuid4().hex, "enable.auto.commit": False}
     )
-    yield Stage(producer, consumer, names, calm_s=2.0 if servers else 0.5)
+    calm_s, patience_s = (2.0, PATIENCE_S) if servers else (0.5, PATIENCE_IN_MEMORY_S)
+    yield Stage(producer, consumer, names, calm_s, patience_s)
     consumer.close()
 
 
@@ -217,10 +224,9 @@ def test_a_partition_is_started_elsewhere_only_when_its_reader_has_said_that_it_
     stop = stage.wait_for(Action.STOP, consumer=first)
     stage.listen()
     assert stage.told(Action.START, consumer=second) == []
+    assert stage.told(Action.STOP, consumer=first) == [stop], "what was said before it acknowledges nothing"
     (moves,) = keys(stop)
     (stays,) = set(BOTH) - {moves}
-    stage.report(first, stays, applied=start.order)  # one that was sent before it obeyed: it acknowledges nothing
-    stage.listen()
     stage.report(first, stays, applied=stop.order)
     assert keys(stage.wait_for(Action.START, consumer=second)) == [moves]
 
@@ -271,3 +277,15 @@ def test_a_controller_that_begins_starts_nothing_before_all_that_there_are_obey_
         assert stage.told(Action.START, "a") == stage.told(Action.START, "b") == []
         stage.report(1, incarnation="a", applied=first.order)
         stage.wait_until(lambda: bool(stage.told(Action.START, "a") + stage.told(Action.START, "b")))
+
+
+@pytest.mark.usefixtures("controls")
+def test_a_controller_says_for_the_next_one_who_may_still_write(stage: Stage) -> None:
+    first = stage.next_process("a")
+    stage.report(first, *BOTH, applied=stage.wait_for(Action.START).order)
+    stage.end(first)
+    stage.wait_until(lambda: any(claim.unsealed == (f"{first}/a",) for claim in stage.claims))
+    second = stage.next_process("b")
+    stage.report(second, *BOTH, incarnation="b", applied=stage.wait_for(Action.START, "b").order)
+    stage.wait_until(lambda: stage.claims[-1].settled == (f"{first}/a",))
+    assert stage.claims[-1].unsealed == ()
