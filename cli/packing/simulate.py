@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cli.errors import UsageError
 from cli.packing import standard_output
-from cli.packing.csv_output import STANDARD_OUTPUT, CsvTable
+from cli.packing.csv_output import CsvTable
 from cli.packing.engine_spec import EngineSpec, parse_engines
 from cli.packing.formats import FiguresFormat
+from cli.packing.own_files import require_own_files
 from cli.packing.plotting import require_plotting
 from cli.packing.progress import progress, waiting
 from cli.packing.ranges import require_capacity, require_time_limit
@@ -49,7 +49,10 @@ def run(options: SimulateOptions) -> None:
     require_time_limit(options.time_limit_s)
     if options.plot is not None:
         require_plotting(options.plot)
-    _require_files_of_their_own(options)
+    require_own_files(
+        [("the stream", options.stream)],
+        [("--assignments", options.assignments), ("--metrics", options.metrics), ("--plot", options.plot)],
+    )
     with waiting(f"Reading {options.stream} ..."):
         measurements = read_stream(options.stream)
     simulation = Simulation(options.capacity, options.time_limit_s, options.seed)
@@ -63,23 +66,6 @@ def run(options: SimulateOptions) -> None:
         Console().print(SimulationTable(summaries, name))
     if options.plot is not None:
         _plot(summaries, specs, name, options.plot)
-
-
-def _require_files_of_their_own(options: SimulateOptions) -> None:
-    """No result may overwrite another, or the stream."""
-    names: dict[Path, str] = {options.stream.absolute(): "the stream"}
-    for name, file in (
-        ("--assignments", options.assignments),
-        ("--metrics", options.metrics),
-        ("--plot", options.plot),
-    ):
-        if file is None:
-            continue
-        if file == STANDARD_OUTPUT:
-            raise UsageError(f"{name} is -: standard output is for the figures, so it must be a file")
-        if file.absolute() in names:
-            raise UsageError(f"{name} is {file}, and so is {names[file.absolute()]}: each needs a file of its own")
-        names[file.absolute()] = name
 
 
 def _replay(

@@ -11,6 +11,7 @@ from cli.errors import UsageError
 from cli.packing import standard_output
 from cli.packing.csv_rows import shown
 from cli.packing.formats import PlanFormat
+from cli.packing.own_files import require_own_files
 from cli.packing.plan_output import Plan, plan_csv, plan_json
 from cli.packing.plan_table import PlanTable
 from cli.packing.plotting import require_plotting
@@ -51,6 +52,7 @@ def run(options: SolveOptions) -> None:
         raise UsageError(f"there is no engine {shown(options.engine)}: it must be one of {', '.join(ENGINES)}")
     if options.plot is not None:
         require_plotting(options.plot)
+    require_own_files([("the snapshot", options.snapshot), ("--current", options.current)], [("--plot", options.plot)])
     snapshot = read_snapshot(options.snapshot)
     current = _current(snapshot, options)
     _note_what_is_left_aside(snapshot, current)

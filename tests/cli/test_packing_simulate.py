@@ -193,6 +193,33 @@ def test_results_never_overwrite_the_stream(kcga: Kcga, stream: Path) -> None:
     assert stream.read_bytes() == before
 
 
+@pytest.mark.parametrize("way", ["a way round", "symbolic link", "hard link"])
+def test_results_never_overwrite_the_stream_by_another_name(kcga: Kcga, stream: Path, tmp_path: Path, way: str) -> None:
+    """Hole 20: only the text of the paths was compared."""
+    other = tmp_path / "other.csv"
+    match way:
+        case "symbolic link":
+            other.symlink_to(stream)
+        case "hard link":
+            other.hardlink_to(stream)
+        case _:
+            other = tmp_path / ".." / tmp_path.name / stream.name
+    before = stream.read_bytes()
+    ended = kcga("simulate", stream, "--engines", "mbfp", "--assignments", other)
+    assert (ended.exit_code, stream.read_bytes()) == (2, before)
+    assert "--assignments is" in ended.stderr
+
+
+def test_two_results_by_two_names_of_a_file_that_is_not_there_yet_are_refused(
+    kcga: Kcga, stream: Path, tmp_path: Path
+) -> None:
+    """Hole 20: the second would have overwritten the first."""
+    (tmp_path / "link").symlink_to(tmp_path)
+    files = ["--assignments", tmp_path / "x.csv", "--metrics", tmp_path / "link" / "x.csv"]
+    ended = kcga("simulate", stream, "--engines", "mbfp", *files)
+    assert (ended.exit_code, (tmp_path / "x.csv").exists()) == (2, False)
+
+
 def test_a_full_disk_is_one_clear_error(kcga: Kcga, stream: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")

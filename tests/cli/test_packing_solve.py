@@ -246,6 +246,14 @@ def test_neither_matplotlib_nor_a_solver_is_loaded_before_it_is_needed() -> None
     assert done.stdout == "set()\n"
 
 
+def test_a_plot_never_overwrites_what_was_read(kcga: Kcga, snapshot: Path, tmp_path: Path) -> None:
+    """Hole 20: nothing was compared here."""
+    plot = tmp_path / "plot.svg"
+    plot.symlink_to(snapshot)
+    ended = kcga("solve", snapshot, "--plot", plot)
+    assert (ended.exit_code, snapshot.read_text()) == (2, SNAPSHOT)
+
+
 def test_help_names_what_can_be_given() -> None:
     result = CliRunner(env={**os.environ, "COLUMNS": "200"}).invoke(app, ["solve", "--help"])
     assert result.exit_code == 0
