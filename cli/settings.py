@@ -4,9 +4,19 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from cli.errors import UsageError
@@ -14,10 +24,17 @@ from consumer.settings import ConsumerSettings
 from controller.kubernetes.settings import NAME, KubernetesSettings
 from controller.settings import ControllerSettings
 from domain import topics
-from domain.topics import TopicNames
+from domain.topics import LEGAL_NAME, TopicNames
 from monitor.settings import MonitorSettings
 
-TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+
+def _legal(name: str) -> str:
+    if not LEGAL_NAME.fullmatch(name):
+        raise ValueError("a topic's name must be 1 to 249 letters, digits, dots, underscores or hyphens, not . or ..")
+    return name
+
+
+TopicName = Annotated[str, AfterValidator(_legal)]
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
 
@@ -44,6 +61,13 @@ class TopicSettings(Section):
     metadata: TopicName = topics.METADATA
     decisions: TopicName = topics.DECISIONS
 
+    @model_validator(mode="after")
+    def _each_is_another(self) -> Self:
+        names = (self.write_speed, self.metadata, self.decisions)
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"write_speed, metadata and decisions must be three topics: {min(twice)!r} is named twice")
+        return self
+
     @property
     def names(self) -> TopicNames:
         return TopicNames(write_speed=self.write_speed, metadata=self.metadata, decisions=self.decisions)
@@ -54,7 +78,7 @@ class LocalSettings(Section):
 
     folder: Path = Path("kcga-consumers")
     """Where their logs and the files that name their processes are."""
-    grace_s: Annotated[float, Field(gt=0)] = 20.0
+    grace_s: Annotated[float, Field(ge=0.001, le=86_400, allow_inf_nan=False)] = 20.0
     """How long a consumer that is asked to leave may take before it is killed."""
     consumer_settings: Path | None = None
     """The settings file that consumers are started with, where it is not the controller's own: so they can be another
@@ -109,6 +133,18 @@ class Settings(BaseSettings):
     kubernetes: KubernetesSettings = KubernetesSettings()
     fleet: Annotated[Literal["local", "kubernetes"], Field(validate_default=True)] = "local"
     """Where consumers are: processes of the controller's machine, or Deployments."""
+
+    @field_validator("monitor")
+    @classmethod
+    def _reads_no_topic_of_ours(cls, monitor: MonitorSettings, info: ValidationInfo) -> MonitorSettings:
+        own = info.data.get("topics")
+        for name, topic in own or ():
+            if topic in monitor.topics:
+                raise ValueError(
+                    f"{topic!r} is a topic to read, and is topics.{name}, too, where kcga's own messages go: it must "
+                    "be one of the two"
+                )
+        return monitor
 
     @field_validator("consumer")
     @classmethod

@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from consumer.columns import OF_EVERY_RECORD, TYPES, Column
 from consumer.location import ROOTED, location
+from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0.001, allow_inf_nan=False)]
 
 LEAST_HEARTBEATS = 2
 """That a lease lasts for."""
@@ -56,7 +57,7 @@ class ConsumerSettings(BaseModel):
     wait_time_secs: Annotated[Seconds, Field(le=60)] = 5.0
     """WAIT_TIME_SECS of the paper: a fetch ends after so many seconds with what it has. Each append to a table costs
     Spark about one second of CPU, however few its rows: with short times, consumers of little keep it busy."""
-    rate_limit: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    rate_limit: Annotated[float, Field(ge=LEAST_CAPACITY, le=HIGHEST_SPEED, allow_inf_nan=False)] | None = None
     """Bytes/s of keys and values that a consumer reads at most, though it could read more: its rate is then the same
     whatever else goes on, and what is left of a Spark that it shares is the others'. No limit unless set."""
     heartbeat_s: Annotated[Seconds, Field(le=60)] = 1.0
@@ -65,9 +66,9 @@ class ConsumerSettings(BaseModel):
     """A consumer of which no report has reached the brokers for so long ends, and writes and commits nothing more: the
     controller may have given its partitions to others. Less than the controller's `heartbeat_timeout_s`, and twice what
     the brokers take when one of them fails, or all consumers of the group might end with it."""
-    write_limit_s: Seconds = 60.0
+    write_limit_s: Annotated[Seconds, Field(le=86_400)] = 60.0
     """A write to the lake that takes longer has failed."""
-    give_up_after_s: Seconds = 120.0
+    give_up_after_s: Annotated[Seconds, Field(le=86_400)] = 120.0
     """Without Kafka at the start, or without a Spark session, for so long, the consumer exits to be restarted."""
 
     @field_validator("spark_remote")

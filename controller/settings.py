@@ -13,11 +13,13 @@ from controller.quiet_periods import QuietPeriod
 from domain.assignment import ConsumerId
 from domain.messages import Throughput
 from domain.partitions import TopicPartition
-from domain.speeds import HIGHEST_SPEED
+from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
 from solver import ENGINES
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-BytesPerS = Annotated[float, Field(gt=0, le=HIGHEST_SPEED, allow_inf_nan=False)]
+HIGHEST_CONSUMER = 10_000
+"""The most that can be set as `max_consumers`."""
+Seconds = Annotated[float, Field(ge=0.001, le=86_400, allow_inf_nan=False)]
+BytesPerS = Annotated[float, Field(ge=LEAST_CAPACITY, le=HIGHEST_SPEED, allow_inf_nan=False)]
 
 AUTHORS_HEADROOM = 0.75
 """The share of a consumer's capacity that the paper's authors filled when they packed."""
@@ -46,7 +48,7 @@ class ControllerSettings(BaseModel):
     """Whether the capacity is `auto`; set by that."""
     packing_capacity: BytesPerS | None = None
     """What a plan gives a consumer at most, so that it has room to grow; 0.75 of `consumer_capacity` unless set."""
-    migration_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    migration_weight: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] | None = None
     """Lambda: how many consumers it is worth to move one consumer's capacity less; 0.5 unless it or prices are set."""
     consumer_hour_price: Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)] | None = None
     """In place of lambda, with the next: what a consumer costs for an hour, in any currency. See `docs/lambda.md`."""
@@ -72,20 +74,20 @@ class ControllerSettings(BaseModel):
     """The least time between two decisions, whatever forces them."""
     scale_down_window_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 300.0
     """A plan with fewer consumers must fit the highest speeds of a window so long, and such plans are so far apart."""
-    migration_budget: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    migration_budget: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
     """The Rscore that all plans of a `migration_window_s` may cost together, in consumers; no limit unless set. Plans
     that have to be count, and are not held back."""
-    migration_window_s: Seconds = 3600.0
+    migration_window_s: Annotated[float, Field(ge=1, le=2_678_400, allow_inf_nan=False)] = 3600.0
     quiet_periods: tuple[QuietPeriod, ...] = ()
     """Times at which nothing is changed that can stay as it is."""
-    max_consumers: Annotated[int, Field(ge=1, le=10_000)] = 100
+    max_consumers: Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)] = 100
     """`consumer.metadata` has one partition for each, and a few more."""
-    min_consumers: Annotated[int, Field(ge=1, le=10_000)] = 1
+    min_consumers: Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)] = 1
     """As far as there are partitions for them."""
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 0
     """So many consumers more are kept ready without a partition, within `max_consumers`: where it takes long to start
     one, a plan need not wait for it. The paper's authors kept one."""
-    pinned: Mapping[str, Annotated[int, Field(ge=1)]] = {}
+    pinned: Mapping[str, Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)]] = {}
     """Partitions that one consumer reads and no other: `orders-3 = 1`."""
     heartbeat_timeout_s: Seconds = 40.0
     """A consumer that is silent for longer is taken for dead: it is ended, and its partitions go to others. Longer than

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from domain.partitions import TopicPartition
 
+LEAST_CAPACITY = 1.0
+"""Of a consumer that is set up, in bytes/s: with less, shares of it would be no numbers any more."""
 HIGHEST_SPEED = 1e18
 """In bytes/s: what is above it is no speed, and the sum of many such would be no number."""
 

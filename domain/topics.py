@@ -1,6 +1,11 @@
-"""The names of the topics that kcga's components talk through, unless the settings name others."""
+"""What a topic can be called, and what those that kcga's components talk through are, unless settings name others."""
 
+import re
 from dataclasses import dataclass
+from typing import Final
+
+LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
+"""What Kafka takes as the name of a topic, all of it."""
 
 WRITE_SPEED = "monitor.writeSpeed"
 """From the monitor to the controller: the write speed of each partition."""

@@ -5,9 +5,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from domain.topics import LEGAL_NAME
 from monitor.interest import is_expression
-
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class MonitorSettings(BaseModel):
@@ -38,7 +37,7 @@ class MonitorSettings(BaseModel):
                     re.compile(topic)
                 except re.error as error:
                     raise ValueError(f"{topic!r} begins with ^ and is no valid regular expression: {error}") from error
-            elif not _LEGAL_NAME.fullmatch(topic) or topic in {".", ".."}:
+            elif not LEGAL_NAME.fullmatch(topic):
                 raise ValueError(
                     f"{topic!r} cannot be the name of a topic: it must be 1 to 249 letters, digits, dots, underscores "
                     "or hyphens, or a regular expression that begins with ^"

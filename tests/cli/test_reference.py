@@ -11,7 +11,7 @@ def test_every_setting_is_in_the_reference_with_its_words() -> None:
         assert f"## [{section}]" in page or f"| `{section}` |" in page
         for name in getattr(model, "model_fields", {}):
             assert f"| `{name}` |" in page
-    assert "| `consumer_capacity` | number, above 0 | `2_300_000` |" in page
+    assert "| `consumer_capacity` | number, 1 or more | `2_300_000` |" in page
     assert "| `topics` | list of text | **needed** |" in page
     assert "| `max_consumers` | whole number, 1 or more, at most 10,000 | `100` |" in page
     assert "| `monitor_port` | whole number, 0 or more, at most 65,535 | none |" in page

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from cli.errors import UsageError
-from cli.settings import load
+from cli.settings import Settings, load
+from tests.bounds import unbounded
 
 GOOD = """
 [kafka]
@@ -44,7 +45,10 @@ def test_the_environment_goes_before_the_file(file: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ("[controller]\nconsumer_capacity = 0", r"controller.consumer_capacity: .*greater than 0.*\(it is 0\)"),
+        (
+            "[controller]\nconsumer_capacity = 0",
+            r"controller.consumer_capacity: .*or equal to 1.*\(it is 0\)",
+        ),
         ("[controller]\nconsumer_capacity = nan", "controller.consumer_capacity"),
         ("[controller]\npacking_capacity = 9e9", "packing_capacity .* is above consumer_capacity"),
         ("[controller]\nmigration_weight = -1", "controller.migration_weight"),
@@ -88,3 +92,28 @@ def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(file: Path) -> Non
         assert token not in str(raised.value)
     file.write_text(f'{GOOD}[http]\ntoken = "0123456789abcdef"\n')
     assert "0123456789abcdef" not in repr(load(file))
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ("[topics]\nmetadata = 'orders'", r"monitor: 'orders' is a topic to read, and is topics\.metadata, too"),
+        ("[topics]\nmetadata = 'm'\ndecisions = 'm'", "topics: .* must be three topics: 'm' is named twice"),
+        ("[topics]\ndecisions = '..'", r"topics\.decisions: a topic's name must be"),
+        ("[controller]\nconsumer_capacity = 1e-300", r"controller\.consumer_capacity: .*greater than or equal to 1 "),
+        ("[controller]\ninterval_s = 1e-300", r"controller\.interval_s: .*greater than or equal to 0\.001 "),
+        ("[controller]\nmigration_window_s = 1e300", r"controller\.migration_window_s: .*less than or equal to "),
+        ("[controller]\nmigration_weight = 1e300", r"controller\.migration_weight: .*less than or equal to 10000 "),
+        ("wait_time_secs = 1e-300", r"consumer\.wait_time_secs: .*greater than or equal to 0\.001 "),
+    ],
+)
+def test_what_no_group_can_run_with_is_refused(file: Path, change: str, complaint: str) -> None:
+    """Hole 21: these were called right."""
+    file.write_text(GOOD + change)
+    with pytest.raises(UsageError, match=complaint):
+        load(file)
+
+
+def test_every_number_that_can_be_set_has_bounds() -> None:
+    """Hole 21: a number without bounds can be so small or so large that nothing works with it."""
+    assert list(unbounded(Settings.model_json_schema())) == []

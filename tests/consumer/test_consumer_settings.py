@@ -48,7 +48,7 @@ def test_the_lake_may_be_a_folder_or_any_url(root: str) -> None:
         ("lake_root", "", "absolute path"),
         ("batch_bytes", 0, "1000"),
         ("batch_bytes", 10**9, "64000000"),
-        ("wait_time_secs", 0, "greater than 0"),
+        ("wait_time_secs", 0, "greater than or equal to 0.001"),
         ("wait_time_secs", float("nan"), "finite|less than"),
         ("heartbeat_s", 3600, "60"),
         ("lease_s", 1.5, "2 times heartbeat_s"),
