@@ -17,6 +17,7 @@ from cli.errors import KcgaError
 from cli.packing.formats import FiguresFormat, PlanFormat
 from domain import topics
 from domain.messages import ControlAction, json_schema
+from domain.printable import printable
 
 app = typer.Typer(
     name="kcga",
@@ -437,7 +438,8 @@ def main() -> None:
     try:
         app()
     except KcgaError as error:
-        print(f"kcga: {error}", file=sys.stderr)  # noqa: T201
+        lines = map(printable, str(error).splitlines())  # it may quote what came from anywhere
+        print("kcga:", "\n".join(lines), file=sys.stderr)  # noqa: T201
         sys.exit(error.exit_code)
 
 

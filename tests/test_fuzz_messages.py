@@ -1,5 +1,6 @@
 """Whatever lies on kcga's topics is a message or refused by a MessageError; and no message ends a component."""
 
+import io
 import json
 from collections.abc import Callable
 from typing import Any
@@ -7,15 +8,23 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from prometheus_client.exposition import generate_latest
+from rich.console import Console
 
+from cli.watch.glyphs import TopicPalette
+from cli.watch.plain_lines import PlainLines
 from cli.watch.readers import ReadLog, most_readers
+from cli.watch.screen import GroupScreen
 from consumer.claims import Committed, next_offset, to_seal
 from consumer.commands import Holding
 from controller.events import ConsumerReported, SpeedsMeasured, Started, Ticked
 from controller.history import Beginning
 from controller.machine import Controller
 from controller.settings import ControllerSettings
+from controller.status.board import Board
+from controller.status.explanation import explain
 from controller.status.group_fold import GroupFold
+from domain import topics
 from domain.messages import (
     Action,
     ConsumerCommand,
@@ -32,10 +41,13 @@ from domain.messages import (
     Read,
     WriteSpeedReport,
     decode_to_controller,
+    json_schema,
 )
 from domain.messages.codec import Message
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, Method, Origin, WriteSpeeds
+from tests.bounds import unbounded
+from tests.controller.status_messages import registry_of
 from tests.untrusted import VALUES, WORDS, altered, as_bytes, damaged, nothing_carried_out
 
 ORDERS = [PartitionRef(topic="orders", partition=number) for number in range(2)]
@@ -227,3 +239,63 @@ def test_the_note_of_a_commit_can_be_anything(note: str, offset: int, last: int 
         committed = Committed(offset, note)
         to_seal("1/a", (), [committed])
         assert (next_offset(last, committed) or 0) >= 0
+
+
+@pytest.mark.parametrize("topic", [topics.WRITE_SPEED, topics.METADATA, topics.DECISIONS])
+def test_every_number_in_a_message_has_an_upper_bound(topic: str) -> None:
+    """Hole 22: an epoch of 10^400 was a message, and no figure could be made of it."""
+    assert list(unbounded(json_schema(topic), below=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "fields", "value"),
+    [
+        (CLAIM, ("epoch",), 10**400),
+        (REPORT, ("applied_epoch",), 2**63),
+        (REPORT, ("sent_at",), 1.7e308),
+        (REPORT, ("cycle", "reads", 0, "stint", 0), 10**400),
+        (REPORT, ("partitions", 0, "partition"), 2**31),
+        (REPORT, ("partitions", 0, "topic"), "\x1b[2J"),
+        (REPORT, ("incarnation",), "\n\u202e"),
+        (CLAIM, ("unsealed",), [f"{'9' * 400}/a"]),
+        (CLAIM, ("unsealed",), ["1/\x1b[2J"]),
+    ],
+)
+def test_what_nobody_can_work_with_is_refused(message: Message, fields: tuple[str | int, ...], value: object) -> None:
+    """Hole 22: these were messages."""
+    altered = json.loads(message.encode())
+    within = altered
+    for field in fields[:-1]:
+        within = within[field]
+    within[fields[-1]] = value
+    assert refused_or_sound(decode_to_controller, as_bytes(altered)) is None
+
+
+def test_the_figures_of_a_board_can_be_had_whatever_it_heard() -> None:
+    """Hole 22: /metrics answered 500 for ever after one message."""
+    for epoch in (2**63 - 1, 10**400):
+        board = Board("billing", ControllerSettings())
+        claim = refused_or_sound(decode_to_controller, as_bytes(json.loads(CLAIM.encode()) | {"epoch": epoch}))
+        if isinstance(claim, ControllerClaim):
+            board.leads(claim.epoch)
+            board.heard(claim)
+        assert b"kcga_leader" in generate_latest(registry_of(board))
+
+
+def test_nothing_in_a_message_reaches_the_terminal_as_a_command_to_it() -> None:
+    """Hole 22: escape sequences in texts were printed as they came."""
+    hostile = "\x1b[2J\x9b2J\r\u202e"
+    report = refused_or_sound(decode_to_controller, as_bytes(json.loads(REPORT.encode()) | {"reason": hostile}))
+    told = {"triggers": [hostile], "reason": hostile, "engine": hostile, "status": hostile, "not_keepable": [hostile]}
+    decision = refused_or_sound(Decision.decode, as_bytes(json.loads(DECISION.encode()) | told))
+    assert isinstance(report, ConsumerReport)
+    assert isinstance(decision, Decision)
+    fold = GroupFold()
+    for message in (report, decision):
+        fold.receive(message)
+    console = Console(file=io.StringIO(), width=200, color_system=None)
+    console.print(GroupScreen(fold.view(), 100.0, 80.0, TopicPalette(), group="billing"), height=50)
+    assert isinstance(console.file, io.StringIO)
+    shown = [*console.file.getvalue().splitlines(), *explain(decision), *PlainLines().lines(fold.view(), None)]
+    assert [line for line in shown if not line.isprintable()] == []
+    assert sum(r"\x1b[2J\x9b2J\r\u202e" in line for line in shown) >= 3

@@ -53,8 +53,8 @@ def status_json(settings: Settings) -> str:
 def _view(settings: Settings, speeds: Sequence[WriteSpeedReport], told: Recent) -> GroupView:
     fold = GroupFold(silent_after_s=settings.controller.heartbeat_timeout_s)
     for message in (*told.statements, *told.decisions, *speeds, *told.reports):
-        fold.receive(message)
-    fold.pass_time(told.at)
+        # Of those who have fallen silent, nothing was read.
+        fold.receive(message, told.at)
     return fold.view()
 
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cli.packing.ranges import HIGHEST_ID
 from cli.packing.text_lines import Place, TextLines
-from domain.partitions import TopicPartition
+from domain.partitions import HIGHEST_ID, TopicPartition
 from domain.speeds import HIGHEST_SPEED
 
 _DIGITS = re.compile(r"[0-9]{1,10}")

@@ -10,8 +10,6 @@ LONGEST_S = 86_400.0
 """A day, for one call of the solver."""
 HIGHEST_DELTA = 1e6
 """Of a generated stream, in percent of the capacity."""
-HIGHEST_ID = 2**31 - 1
-"""Of partitions and consumers: Kafka numbers them with 32 bits."""
 
 
 def require(name: str, value: float, lowest: float, highest: float) -> float:

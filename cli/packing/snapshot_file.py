@@ -1,6 +1,6 @@
 """Reads what is to be solved: the write speeds of one moment, and who reads what now."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -8,14 +8,13 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from cli.errors import UsageError
-from cli.packing.csv_rows import read_rows, require_topic
+from cli.packing.csv_rows import read_rows
 from cli.packing.json_lines import line_of
-from cli.packing.ranges import HIGHEST_ID
 from cli.packing.text_lines import Place, TextLines, read_lines
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import PartitionRef, WriteSpeedReport
 from domain.messages.codec import Part, describe
-from domain.partitions import TopicPartition
+from domain.partitions import HIGHEST_ID, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,6 @@ def _csv_snapshot(source: TextLines) -> Snapshot:
 def _json_snapshot(source: TextLines) -> Snapshot:
     text = source.text
     report = _decoded(WriteSpeedReport, "message of monitor.writeSpeed", source.name, text)
-    _require_sound(report.partitions, source.name, text, "partitions")
     measured = report.speeds
     return Snapshot(source.name, dict(measured.bytes_per_s), measured.unknown)
 
@@ -108,7 +106,6 @@ def _json_assignment(source: TextLines) -> Assignment:
         ("unknown", plan.unknown),
     )
     for field, entries in placed:
-        _require_sound(entries, source.name, text, field)
         for index, entry in enumerate(entries):
             if entry.key in current:
                 Place(source.name, line_of(text, (field, index))).fail(f"{entry.key} is named twice")
@@ -128,13 +125,3 @@ def _decoded(model: type[_Model], what: str, name: str, text: str) -> _Model:
         fault = error.errors(include_url=False, include_context=False)[0]
         line = None if fault["type"] == "json_invalid" else line_of(text, fault["loc"])
         raise UsageError(f"{Place(name, line)}: {describe(what, error)}") from error
-
-
-def _require_sound(entries: Iterable[PartitionRef], name: str, text: str, field: str) -> None:
-    """What holds of the partitions in a CSV file must hold of these, too."""
-    for index, entry in enumerate(entries):
-        if entry.partition > HIGHEST_ID:
-            place = Place(name, line_of(text, (field, index, "partition")))
-            place.fail(f"partition is {entry.partition}: it must be a whole number from 0 to {HIGHEST_ID}")
-        if not entry.topic.isprintable():
-            require_topic(entry.topic, Place(name, line_of(text, (field, index, "topic"))))

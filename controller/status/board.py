@@ -130,7 +130,7 @@ class Board(Audience):
         with self._changed:
             if isinstance(message, ControllerClaim) and message.epoch == self._epoch:
                 self._claimed_at = self._clock()
-            self._fold.receive(message)
+            self._fold.receive(message, self._clock())
             self._version += 1
 
     def _measured(self, report: WriteSpeedReport) -> None:
@@ -161,7 +161,7 @@ class Board(Audience):
                 self._remember(decision)
 
     def _remember(self, decision: Decision) -> None:
-        self._fold.receive(decision)
+        self._fold.receive(decision, self._clock())
         self._records[decision.epoch, decision.number] = zlib.compress(decision.encode(), 1)
         while len(self._records) > FULL_DECISIONS:
             del self._records[min(self._records)]

@@ -1,7 +1,8 @@
 """Folds the messages on kcga's topics into a view of the group.
 
-Pure: time is what the messages say. Messages may come late, twice or in any order: of each source the newest counts
-(a consumer's by its sequence, the monitor's by its time, decisions by epoch and number), and sums count each once.
+Pure: time is when messages were heard, or what they say where that is not told. Messages may come late, twice or in any
+order: of each source the newest counts (a consumer's by its sequence, the monitor's by its time, decisions by epoch and
+number), and sums count each once.
 """
 
 import math
@@ -33,6 +34,8 @@ class _Process:
     """One incarnation of a consumer."""
 
     newest: ConsumerReport
+    heard_at: float
+    """When the newest report came."""
     began: float
     """When the first of its reports was sent."""
     cycles: set[int] = field(default_factory=set)
@@ -77,19 +80,26 @@ class GroupFold:
         self._speed_over_time: deque[Sample] = deque(maxlen=SAMPLES)
         self._lag_over_time: deque[Sample] = deque(maxlen=SAMPLES)
 
-    def receive(self, message: GroupMessage) -> bool:
-        """Takes a message in; False where it is from before the time that is of interest."""
-        at = time_of(message)
-        if self._since is not None and at < self._since:
+    def receive(self, message: GroupMessage, heard_at: float | None = None) -> bool:
+        """Takes a message in; False where it is from before the time that is of interest.
+
+        Args:
+            message: what was said.
+            heard_at: when it came, by one clock for all senders: theirs may differ, and nobody is silent for that. Else
+                when it was sent.
+        """
+        sent_at = time_of(message)
+        if self._since is not None and sent_at < self._since:
             return False
-        self._began = min(self._began, at)
+        at = sent_at if heard_at is None else heard_at
+        self._began = min(self._began, sent_at)
         self._now = max(self._now, at)
         changed = False
         match message:
             case WriteSpeedReport():
                 self._measured(message)
             case ConsumerReport():
-                changed = self._reported(message)
+                changed = self._reported(message, at)
             case ControllerClaim():
                 self._led_by(message.epoch)
             case Decision():
@@ -126,15 +136,15 @@ class GroupFold:
     def _led_by(self, epoch: int) -> None:
         self._epoch = epoch if self._epoch is None else max(epoch, self._epoch)
 
-    def _reported(self, report: ConsumerReport) -> bool:
+    def _reported(self, report: ConsumerReport, at: float) -> bool:
         """Whether it may change how many consumers there are."""
         processes = self._processes.setdefault(report.consumer, {})
         changed = report.incarnation not in processes
-        process = processes.setdefault(report.incarnation, _Process(report, report.sent_at))
+        process = processes.setdefault(report.incarnation, _Process(report, at, report.sent_at))
         process.began = min(process.began, report.sent_at)
         if report.sequence > process.newest.sequence:
-            changed |= report.state is not process.newest.state or self._is_silent(process.newest)
-            process.newest = report
+            changed |= report.state is not process.newest.state or self._is_silent(process)
+            process.newest, process.heard_at = report, at
         if len(processes) > PROCESSES:
             del processes[min(processes, key=lambda incarnation: (processes[incarnation].began, incarnation))]
         if report.cycle is not None and process.is_new(report.sequence):
@@ -146,12 +156,12 @@ class GroupFold:
         self._counted_at = self._now
         if not self._consumers_over_time:
             self._consumers_over_time.append(Sample(self._began, 0))
-        alive = sum(not self._is_silent(report) for report in self._present())
+        alive = sum(not self._is_silent(process) for process in self._present())
         if alive != self._consumers_over_time[-1].value:
             self._consumers_over_time.append(Sample(self._now, alive))
 
-    def _present(self) -> list[ConsumerReport]:
-        """The newest report of each consumer's newest process, in ascending order, without those that have left.
+    def _present(self) -> list[_Process]:
+        """The newest process of each consumer, in ascending order, without those that have left.
 
         A process that has fallen silent is gone as soon as the plan gives it nothing any more.
         """
@@ -161,14 +171,14 @@ class GroupFold:
             for consumer in sorted(self._processes)
         ]
         return [
-            process.newest
+            process
             for process in newest
             if process.newest.state is not ConsumerState.LEAVING
-            and (process.newest.consumer in planned or not self._is_silent(process.newest))
+            and (process.newest.consumer in planned or not self._is_silent(process))
         ]
 
-    def _is_silent(self, report: ConsumerReport) -> bool:
-        return self._now - report.sent_at > self._silent_after_s
+    def _is_silent(self, process: _Process) -> bool:
+        return self._now - process.heard_at > self._silent_after_s
 
     def view(self) -> GroupView:
         """What all messages so far amount to."""
@@ -183,9 +193,10 @@ class GroupFold:
                     HeldPartition(partition, speeds.get(partition))
                     for partition in sorted({reference.key for reference in report.partitions})
                 ),
-                silent=self._is_silent(report),
+                silent=self._is_silent(process),
             )
-            for report in self._present()
+            for process in self._present()
+            for report in (process.newest,)
         )
         return GroupView(
             began=min(self._began, self._now),

@@ -2,14 +2,22 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from domain.partitions import TopicPartition
+from domain.partitions import HIGHEST_ID, TopicPartition
+from domain.printable import printable
 from domain.speeds import HIGHEST_SPEED
 
+# Every number has an upper bound that nobody reaches, so that sums of many, dates and figures can be made of it.
+
 SpeedBytesPerS = Annotated[float, Field(ge=0, le=HIGHEST_SPEED, allow_inf_nan=False)]
-EpochSeconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0)]
+EpochSeconds = Annotated[float, Field(ge=0, le=32_503_680_000, allow_inf_nan=False)]
+"""Up to the year 3000."""
+Amount = Annotated[float, Field(ge=0, le=HIGHEST_SPEED)]
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+"""As many as Kafka has offsets."""
+Words = Annotated[str, AfterValidator(printable)]
+"""Text for people."""
 
 
 class MessageError(ValueError):
@@ -22,11 +30,18 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False, extra="ignore")
 
 
+def _all_printable(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError(f"{name!r} has characters that are not printable")
+    return name
+
+
 class PartitionRef(Part):
     """A partition on the wire."""
 
-    topic: Annotated[str, Field(min_length=1, max_length=249)]
-    partition: Count
+    topic: Annotated[str, Field(min_length=1, max_length=249), AfterValidator(_all_printable)]
+    """Files that are solved may have names that Kafka would not take; none that a terminal would act on."""
+    partition: Annotated[int, Field(ge=0, le=HIGHEST_ID)]
 
     @classmethod
     def of(cls, partition: TopicPartition) -> Self:
@@ -68,4 +83,4 @@ def describe(what: str, error: ValidationError) -> str:
         f"{'.'.join(map(str, fault['loc'])) or 'the message'}: {fault['msg'].lower()}" for fault in faults[:3]
     )
     more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
-    return f"not a {what}: {shown}{more}"
+    return printable(f"not a {what}: {shown}{more}")

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from domain.messages.codec import Count, EpochSeconds, Message, Part, PartitionRef, SpeedBytesPerS
+from domain.messages.codec import Count, EpochSeconds, Message, Part, PartitionRef, SpeedBytesPerS, Words
 from domain.messages.metadata import ConsumerNumber
 
-Figure = Annotated[float, Field(ge=0)]
+Figure = Annotated[float, Field(ge=0, le=1e100)]
 
 
 class DecisionKind(StrEnum):
@@ -41,7 +41,7 @@ class HeldBack(Part):
     """One thing that held the plan back, and a sentence that says why."""
 
     by: Restraint
-    why: str
+    why: Words
 
 
 class PlannedPartition(PartitionRef):
@@ -53,7 +53,7 @@ class PlannedPartition(PartitionRef):
     """The latter part of `speed`."""
     consumer: ConsumerNumber
     previous: ConsumerNumber | None
-    reason: str | None = None
+    reason: Words | None = None
     """Why it goes to another consumer than before; null where it stays."""
 
 
@@ -78,7 +78,7 @@ class Shortfall(Part):
 
     excess: Figure
     """What is above the consumers' capacities, over all of them, in bytes/s."""
-    reason: str
+    reason: Words
 
 
 class Decision(Message):
@@ -89,11 +89,11 @@ class Decision(Message):
     """Counts the decisions of an epoch; commands name it as their `plan`."""
     epoch: Count
     decided_at: EpochSeconds
-    triggers: tuple[str, ...]
+    triggers: tuple[Words, ...]
     """Why Sentinel was left, one sentence each."""
     grounds: DecisionKind | None = None
     carried_out: bool
-    reason: str
+    reason: Words
     """Why the plan is, or is not, carried out."""
     held_back: tuple[HeldBack, ...] = ()
     """All that would have held the plan back, where it is not carried out."""
@@ -109,8 +109,8 @@ class Decision(Message):
     """Within what time backlogs are to be drained; null where they do not count."""
     migration_weight: Figure | None = None
     """Lambda."""
-    engine: str
-    status: str
+    engine: Words
+    status: Words
     solve_s: Figure
     lower_bound: Figure
     gap: Figure | None = None
@@ -118,7 +118,7 @@ class Decision(Message):
     plan: PlanFigures
     keeping: PlanFigures | None
     """What changing nothing would cost; null where it is no choice."""
-    not_keepable: tuple[str, ...] = ()
+    not_keepable: tuple[Words, ...] = ()
     """Why changing nothing is no choice, a sentence for each rule that it breaks; at most a few."""
     lost: tuple[ConsumerNumber, ...] = ()
     """The consumers that are gone, and that read partitions which nobody reads since."""

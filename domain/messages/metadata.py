@@ -12,11 +12,22 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, TypeAdapter, ValidationError
 
 from domain.assignment import ConsumerId
-from domain.messages.codec import Count, EpochSeconds, Message, MessageError, Part, PartitionRef, describe
+from domain.messages.codec import (
+    Amount,
+    Count,
+    EpochSeconds,
+    Message,
+    MessageError,
+    Part,
+    PartitionRef,
+    Words,
+    describe,
+)
+from domain.partitions import HIGHEST_ID
 
-ConsumerNumber = Annotated[int, Field(ge=1)]
-Incarnation = Annotated[str, Field(min_length=1, max_length=64)]
-Writer = Annotated[str, Field(pattern=r"^[1-9][0-9]*/.{1,64}$")]
+ConsumerNumber = Annotated[int, Field(ge=1, le=HIGHEST_ID)]
+Incarnation = Annotated[str, Field(pattern=r"^[ -~]{1,64}$")]
+Writer = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,9}/[ -~]{1,64}$")]
 """A process that writes: `consumer/incarnation`."""
 
 
@@ -28,9 +39,9 @@ def writer(consumer: ConsumerId, incarnation: str) -> str:
 class Order(NamedTuple):
     """The place of a command among all that a consumer ever gets: later ones compare greater."""
 
-    epoch: int
+    epoch: Count
     """Of the controller; each new leader has a higher one."""
-    sequence: int
+    sequence: Count
     """Of the command within the epoch; starts at 1."""
 
 
@@ -93,22 +104,22 @@ class Cycle(Part):
     bytes: Count
     """Uncompressed: keys and values of the records."""
     records: Count
-    fetch_s: Annotated[float, Field(ge=0)]
-    write_s: Annotated[float, Field(ge=0)]
+    fetch_s: Amount
+    write_s: Amount
     reads: tuple[Read, ...]
 
 
 class Throughput(Part):
     """How fast a consumer is while it always has enough to do, over its newest such cycles; bytes are uncompressed."""
 
-    bytes_per_s: Annotated[float, Field(gt=0)]
+    bytes_per_s: Annotated[Amount, Field(gt=0)]
     """Of keys and values: all bytes of these cycles over all their time."""
-    variation: Annotated[float, Field(ge=0)]
+    variation: Amount
     """The standard deviation of a cycle's rate over the rate; cycles weigh by their time."""
-    cycles: Annotated[int, Field(ge=1)]
-    record_bytes: Annotated[float, Field(ge=0)]
+    cycles: Annotated[Count, Field(ge=1)]
+    record_bytes: Amount
     """The mean of a record's key and value, lately."""
-    compression: Annotated[float, Field(gt=0)] | None = None
+    compression: Annotated[Amount, Field(gt=0)] | None = None
     """Bytes of records for each byte that the brokers sent, if known."""
 
 
@@ -123,7 +134,7 @@ class ConsumerReport(Message):
     """Of the report within the incarnation."""
     sent_at: EpochSeconds
     state: ConsumerState
-    reason: str | None = None
+    reason: Words | None = None
     applied_epoch: Count = 0
     applied_sequence: Count = 0
     partitions: tuple[PartitionRef, ...] = ()

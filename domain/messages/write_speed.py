@@ -1,16 +1,13 @@
 """The message on `monitor.writeSpeed`."""
 
 from collections import Counter
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
-from domain.messages.codec import Count, EpochSeconds, Message, PartitionRef, SpeedBytesPerS
+from domain.messages.codec import Amount, Count, EpochSeconds, Message, PartitionRef, SpeedBytesPerS
 from domain.partitions import TopicPartition
-from domain.speeds import HIGHEST_SPEED, Lag, Method, Origin, WriteSpeeds
-
-Amount = Annotated[float, Field(ge=0, le=HIGHEST_SPEED)]
-"""Bounded as speeds are: sums of many are numbers still."""
+from domain.speeds import Lag, Method, Origin, WriteSpeeds
 
 
 class PartitionSpeed(PartitionRef):

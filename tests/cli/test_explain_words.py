@@ -15,27 +15,30 @@ from domain.messages import (
     SaturatedPartition,
     Shortfall,
 )
+from domain.partitions import HIGHEST_ID
 from domain.speeds import HIGHEST_SPEED
 from tests.cli.watch_messages import BEGAN, decision
 
-FIGURES = st.floats(0, allow_nan=False, allow_infinity=False)
+FIGURES = st.floats(0, 1e100)
+TIMES = st.floats(0, 32_503_680_000)
 SPEEDS = st.floats(0, HIGHEST_SPEED)
-COUNTS = st.integers(0, 2**63)
+COUNTS = st.integers(0, 2**63 - 1)
+PARTITIONS = st.integers(0, HIGHEST_ID)
 CONSUMERS = st.integers(1, 10_000)
-TOPICS = st.text(min_size=1, max_size=20)
+TOPICS = st.text(min_size=1, max_size=20).filter(str.isprintable)
 TEXT = st.text(max_size=30)
 PLANS = st.builds(PlanFigures, consumers=COUNTS, rscore=FIGURES, objective=FIGURES)
 RECORDS = st.builds(
     Decision,
     number=COUNTS,
     epoch=COUNTS,
-    decided_at=FIGURES,
+    decided_at=TIMES,
     triggers=st.lists(TEXT, max_size=3).map(tuple),
     grounds=st.none() | st.sampled_from(DecisionKind),
     carried_out=st.booleans(),
     reason=TEXT,
     held_back=st.lists(st.builds(HeldBack, by=st.sampled_from(Restraint), why=TEXT), max_size=3).map(tuple),
-    measured_at=st.none() | FIGURES,
+    measured_at=st.none() | TIMES,
     window_s=st.none() | FIGURES,
     recovery_time_s=st.none() | FIGURES,
     capacity=st.none() | SPEEDS,
@@ -52,14 +55,14 @@ RECORDS = st.builds(
     lost=st.lists(CONSUMERS, max_size=3).map(tuple),
     shortfall=st.none() | st.builds(Shortfall, excess=SPEEDS, reason=TEXT),
     saturated=st.lists(
-        st.builds(SaturatedPartition, topic=TOPICS, partition=COUNTS, speed=SPEEDS, partitions_needed=COUNTS),
+        st.builds(SaturatedPartition, topic=TOPICS, partition=PARTITIONS, speed=SPEEDS, partitions_needed=COUNTS),
         max_size=3,
     ).map(tuple),
     assignment=st.lists(
         st.builds(
             PlannedPartition,
             topic=TOPICS,
-            partition=COUNTS,
+            partition=PARTITIONS,
             speed=SPEEDS,
             backlog=SPEEDS,
             consumer=CONSUMERS,

@@ -130,3 +130,12 @@ def test_an_audience_that_does_nothing_is_enough() -> None:
     audience.heard(report(1, BEGAN))
     audience.decided(decision(1, BEGAN, {}))
     audience.turned(BEGAN, State.SENTINEL, paused=False)
+
+
+def test_the_board_takes_nobody_for_silent_because_another_clock_is_ahead() -> None:
+    """Hole 22: the page called all others silent."""
+    clock = Clock()
+    board = Board("billing", SETTINGS, clock)
+    for consumer, ahead in ((1, 0), (2, 60)):
+        board.heard(report(consumer, BEGAN + ahead))
+    assert [consumer.state for consumer in board.picture().consumers] == ["ready", "ready"]

@@ -244,3 +244,15 @@ def test_of_many_cycles_and_processes_each_counts_once(monkeypatch: pytest.Monke
     for process in range(10):
         fold.receive(report(1, BEGAN + 10 + process, incarnation=f"process {process}", cycle=cycle(size=1)))
     assert fold.view().bytes_written == 80
+
+
+def test_a_consumer_whose_clock_is_ahead_makes_nobody_silent() -> None:
+    """Hole 22: silence was told by the newest time that anybody named."""
+    fold = GroupFold(silent_after_s=40)
+    for second in range(3):
+        for consumer, ahead in ((1, 0), (2, -3600), (3, 60)):
+            said = report(consumer, BEGAN + second + ahead, sequence=second)
+            fold.receive(said, heard_at=BEGAN + second)
+    assert [consumer.silent for consumer in fold.view().consumers] == [False, False, False]
+    fold.pass_time(BEGAN + 43)
+    assert fold.view().consumers == ()
