@@ -12,7 +12,7 @@ def consumer_number(text: str) -> ConsumerId:
     Raises:
         typer.BadParameter: it is neither.
     """
-    number = int(text) if text.isascii() and text.isdecimal() else consumer_of(text)
-    if not number:
-        raise typer.BadParameter(f"{text!r} is neither a number from 1 on nor a name like lake-consumer-3")
+    number = consumer_of(text) or consumer_of(f"-consumer-{text}")
+    if number is None:
+        raise typer.BadParameter(f"{text!r} is neither a number from 1 to 999999999 nor a name like lake-consumer-3")
     return number

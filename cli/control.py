@@ -5,7 +5,7 @@ import time
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cli.errors import KcgaError
-from cli.refusals import reason
+from cli.refusals import of_settings, reason
 from cli.settings import Settings
 from cli.topics import Cluster
 from domain.messages import ControlAction, ControlRequest
@@ -31,7 +31,8 @@ def ask(settings: Settings, action: ControlAction) -> str:
         if error is not None:
             failure.append(error)
 
-    producer = Producer({"log_level": 0, **kafka.client, "bootstrap.servers": kafka.bootstrap_servers})
+    with of_settings():
+        producer = Producer({"log_level": 0, **kafka.client, "bootstrap.servers": kafka.bootstrap_servers})
     request = ControlRequest(action=action, sent_at=time.time())
     try:
         producer.produce(topic, request.encode(), partition=CONTROLLER_PARTITION, on_delivery=delivered)

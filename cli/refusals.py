@@ -1,8 +1,11 @@
 """What a cluster's refusal means, and what would be right: wrong password, wrong certificate, missing right."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
+
+from cli.errors import UsageError
 
 _NOT_ALLOWED = frozenset(
     {
@@ -37,6 +40,22 @@ def reason(error: KafkaError, complaints: Iterable[KafkaError] = ()) -> str:
         if cause.code() in _NOT_ALLOWED:
             return f"the brokers do not allow it ({_brief(cause)}): kcga acls prints the rights that it takes"
     return _brief(error)
+
+
+@contextmanager
+def of_settings() -> Iterator[None]:
+    """Within it clients are made.
+
+    Raises:
+        UsageError: they do not take `kafka.client`.
+    """
+    try:
+        yield
+    except KafkaException as error:
+        why = _brief(error.args[0])
+        raise UsageError(f"kafka.client is not right, or not all of it is there: {why}") from error
+    except (TypeError, ValueError) as error:  # of what is no setting in a file: functions that are called back
+        raise UsageError(f"kafka.client is not right: {error}") from error
 
 
 def _brief(error: KafkaError) -> str:

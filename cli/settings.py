@@ -17,7 +17,8 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from cli.errors import UsageError
 from consumer.settings import ConsumerSettings
@@ -111,6 +112,16 @@ class HttpSettings(Section):
         return token
 
 
+class _Environment(EnvSettingsSource):
+    """Variables; one that ought to be JSON and is none stays text, which is then refused by its own name."""
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        try:
+            return super().decode_complex_value(field_name, field, value)
+        except (ValueError, RecursionError):
+            return value
+
+
 class Settings(BaseSettings):
     """All settings. The environment goes before the file: `KCGA_KAFKA__GROUP` is `group` in `[kafka]`."""
 
@@ -185,13 +196,13 @@ class Settings(BaseSettings):
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003
+        settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return env_settings, init_settings
+        return _Environment(settings_cls), init_settings
 
 
 def load(file: Path, **instead: str) -> Settings:
@@ -222,6 +233,8 @@ def load(file: Path, **instead: str) -> Settings:
 def _describe(fault: Mapping[str, Any]) -> str:
     where = ".".join(str(part) for part in fault["loc"])
     what = str(fault["msg"]).removeprefix("Value error, ")
+    if fault["type"] in ("dict_type", "tuple_type", "model_type") and isinstance(fault["input"], str):
+        what = "must be a table or a list, and in the environment JSON"
     secret = where == "http.token"
     said = secret or fault["type"] == "missing" or fault["input"] is None or isinstance(fault["input"], dict)
     given = "" if said else f" (it is {fault['input']!r})"

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from cli.errors import KcgaError
-from cli.refusals import reason
+from cli.refusals import of_settings, reason
 from cli.settings import Settings
 
 READERS = "kcga-tail-"
@@ -94,20 +94,22 @@ def tail(settings: Settings) -> Iterator[Tail]:
     """What reads; its client is closed at the end.
 
     Raises:
+        UsageError: the client's settings are wrong.
         KcgaError: the cluster does not answer.
     """
     kafka = settings.kafka
-    consumer = Consumer(
-        {
-            "fetch.wait.max.ms": 20,
-            "log_level": 0,  # what goes wrong is said in one line, by the error
-            **kafka.client,
-            "bootstrap.servers": kafka.bootstrap_servers,
-            "client.id": "kcga-tail",
-            "group.id": f"{READERS}{uuid.uuid4().hex}",
-            "enable.auto.commit": False,
-        }
-    )
+    with of_settings():
+        consumer = Consumer(
+            {
+                "fetch.wait.max.ms": 20,
+                "log_level": 0,  # what goes wrong is said in one line, by the error
+                **kafka.client,
+                "bootstrap.servers": kafka.bootstrap_servers,
+                "client.id": "kcga-tail",
+                "group.id": f"{READERS}{uuid.uuid4().hex}",
+                "enable.auto.commit": False,
+            }
+        )
     try:
         yield Tail(consumer)
     except KafkaException as error:

@@ -6,8 +6,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from cli.errors import KcgaError, UsageError
-from cli.refusals import reason
+from cli.errors import KcgaError
+from cli.refusals import of_settings, reason
 from domain.topics import TopicNames
 
 REQUEST_TIMEOUT_S = 15.0
@@ -32,10 +32,8 @@ class Cluster:
             "reconnect.backoff.max.ms": RETRY_EVERY_MS,
             "error_cb": self._complaints.append,
         }
-        try:
+        with of_settings():
             self._admin = AdminClient({**quiet, **(client_config or {}), "bootstrap.servers": bootstrap_servers})
-        except KafkaException as error:
-            raise UsageError(f"kafka.client is not right, or not all of it is there: {error.args[0].str()}") from error
         self.partitions()
 
     def partitions(self) -> dict[str, int]:

@@ -1,10 +1,14 @@
 """The readers: every file is a value or one clear error, and what is written is read as the same."""
 
 import gzip
+import io
 import json
+import sys
+import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +18,7 @@ from cli.errors import UsageError
 from cli.packing.json_lines import line_of
 from cli.packing.snapshot_file import read_current, read_snapshot
 from cli.packing.stream_file import Measurement, read_stream, write_stream
+from cli.packing.text_lines import LONGEST
 from domain.assignment import Assignment
 from domain.messages import WriteSpeedReport
 from domain.partitions import TopicPartition
@@ -258,3 +263,62 @@ def test_any_bytes_are_a_value_or_a_clear_error(
 def test_any_json_is_a_value_or_a_clear_error(folder: Path, read: Callable[[Path], object], content: str) -> None:
     with suppress(UsageError):
         read(written(folder, content, "file.json"))
+
+
+def bomb(first: bytes, part: bytes, parts: int) -> bytes:
+    """A gzip file a thousandth the size of what is in it, made bit by bit."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1) as stream:
+        stream.write(first)
+        for _ in range(parts):
+            stream.write(part)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("first", [HEADER.encode() + b'"', b'{"measured_at": 1, "partitions": ['])
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(folder: Path, first: bytes) -> None:
+    """Hole 24: one line of 2 GB, in 2 MB of gzip, took 5.9 GB of memory."""
+    file = folder / "bomb.gz"
+    file.write_bytes(bomb(first, bytes(2**20), 200))
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match="a line must have no more than 67,108,864 bytes"):
+            read_snapshot(file)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * LONGEST
+
+
+def test_json_without_end_is_refused_though_its_lines_are_short(folder: Path) -> None:
+    """Hole 24: only lines were bounded."""
+    file = folder / "bomb.gz"
+    file.write_bytes(bomb(b"{\n", b" " * 99_999 + b"1\n", 1_000))
+    with pytest.raises(UsageError, match="JSON must have no more than 67,108,864 characters"):
+        read_snapshot(file)
+
+
+@pytest.mark.parametrize("first", [b"", HEADER.encode(), b"{\n"])
+def test_blank_lines_without_end_are_refused(first: bytes) -> None:
+    """Hole 24: they were read on and on."""
+    endless = Endless(first, b"\n \n")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(endless)))
+        with pytest.raises(UsageError, match=r"standard input, line \d+: more than 10,000 lines"):
+            read_snapshot(Path("-"))
+
+
+class Endless(io.RawIOBase):
+    """What can be read for ever."""
+
+    def __init__(self, first: bytes, then: bytes) -> None:
+        self._first, self._then = first, then
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._first or self._then * (len(buffer) // len(self._then))
+        self._first = b""
+        buffer[: len(content)] = content
+        return len(content)

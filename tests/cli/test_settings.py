@@ -117,3 +117,22 @@ def test_what_no_group_can_run_with_is_refused(file: Path, change: str, complain
 def test_every_number_that_can_be_set_has_bounds() -> None:
     """Hole 21: a number without bounds can be so small or so large that nothing works with it."""
     assert list(unbounded(Settings.model_json_schema())) == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "complaint"),
+    [
+        ("KCGA_KAFKA__CLIENT", "security.protocol=SSL", "kafka.client: must be a table or a list, and .* JSON"),
+        ("KCGA_KAFKA", "{", "kafka: must be a table or a list, and in the environment JSON"),
+        ("KCGA_MONITOR__TOPICS", "orders", "monitor.topics: must be a table or a list, and in the environment JSON"),
+        ("KCGA_CONSUMER__SCHEMAS", "[" * 50_000, "consumer.schemas: must be a table or a list, and .* JSON"),
+    ],
+)
+def test_a_variable_that_is_no_json_is_named(
+    file: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, complaint: str
+) -> None:
+    """Hole 24: it ended in a traceback."""
+    file.write_text(GOOD)
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(UsageError, match=complaint):
+        load(file)
