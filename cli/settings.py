@@ -98,6 +98,13 @@ class HttpSettings(Section):
     """Of the monitor's health and metrics; none are served unless set."""
     consumer_port: Port | None = None
     """Of the consumers' health and metrics; with several consumers on one machine 0, any that is free."""
+    probe_port: Port | None = None
+    """Of `/healthz` and `/readyz` once more, by a server of their own: whatever reaches the other ports keeps nobody
+    from asking whether the process lives. For pods, where each process has an address of its own."""
+    allowed_hosts: tuple[Annotated[str, Field(pattern=r"^(\*|(\*\.)?[A-Za-z0-9._-]+)$")], ...] = ()
+    """Names under which a browser, a proxy or a scraper may ask, `*.example.com` for all that end so. Addresses,
+    `localhost` and `host` are fine without. Any other name may be that of a page elsewhere, which would read what is
+    here (DNS rebinding)."""
     token: SecretStr | None = None
     """Who sends it may pause, resume and re-plan over HTTP; nobody can unless it is set. 16 ASCII characters or more,
     without spaces."""

@@ -143,3 +143,21 @@ def test_every_alert_says_what_to_do() -> None:
         assert re.fullmatch(r"\d+[smh]", alert["for"])
         assert alert["labels"]["severity"] in {"info", "warning", "critical"}
         assert alert["annotations"].keys() == {"summary", "description"}
+
+
+def test_probes_have_a_port_that_the_network_policy_opens_to_nobody() -> None:
+    """Hole 27: whoever kept the page's server busy had the pod begun anew."""
+    base = DEPLOY / "base"
+    added: dict[str, list[Any]] = {}
+    for each in yaml.safe_load((base / "pods.yaml").read_text()):
+        added.setdefault(each["path"].split("/containers/0/")[-1], []).append(each["value"])
+    common = {name: values[0] for name, values in added.items()} | {"env": added["env/-"]}
+    consumer = yaml.safe_load((base / "consumer.yaml").read_text())["spec"]["template"]["spec"]["containers"][0]
+    for container in (common, consumer):
+        ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+        variables = {each["name"]: each.get("value") for each in container["env"]}
+        assert variables["KCGA_HTTP__PROBE_PORT"] == ports["probes"] != ports["http"]
+        for probe in ("readinessProbe", "livenessProbe"):
+            assert container[probe]["httpGet"]["port"] == "probes"
+    policy = yaml.safe_load((base / "network.yaml").read_text())
+    assert policy["spec"]["ingress"] == [{"ports": [{"port": "http"}]}]

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from prometheus_client import Counter, Enum, Gauge, Summary
 
 from cli.settings import Settings
-from cli.telemetry.exporter import Exporter, Probes, Verdict
+from cli.telemetry.exporter import Probes, served
 from cli.telemetry.process import process_registry
+from controller.status.health import Health
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, ConsumerState
 
@@ -25,12 +26,9 @@ def observed(settings: Settings, consumer: ConsumerId) -> Iterator[Observe]:
     Raises:
         KcgaError: the port cannot be had.
     """
-    http = settings.http
     figures = ConsumerFigures(consumer)
-    if http.consumer_port is None:
-        yield figures.tell
-        return
-    with Exporter(http.host, http.consumer_port, Probes(figures.alive, figures.ready, figures.registry)):
+    probes = Probes(figures.alive, figures.ready, figures.registry)
+    with served(settings.http, settings.http.consumer_port, probes):
         yield figures.tell
 
 
@@ -87,10 +85,10 @@ class ConsumerFigures:
             self._fetch.observe(cycle.fetch_s)
             self._write.observe(cycle.write_s)
 
-    def alive(self) -> Verdict:
+    def alive(self) -> Health:
         silent_s = self._clock() - self._reported_at
-        return Verdict(silent_s <= HUNG_S, f"the last report is {silent_s:.0f} s ago")
+        return Health(silent_s <= HUNG_S, f"the last report is {silent_s:.0f} s ago")
 
-    def ready(self) -> Verdict:
+    def ready(self) -> Health:
         """Whether its Kafka clients and its Spark session are ready, and nothing keeps it from its work."""
-        return Verdict(self._state is ConsumerState.READY, self._reason or self._state.value)
+        return Health(self._state is ConsumerState.READY, self._reason or self._state.value)

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from prometheus_client import Counter, Gauge
 
 from cli.settings import Settings
-from cli.telemetry.exporter import Exporter, Probes, Verdict
+from cli.telemetry.exporter import Probes, served
 from cli.telemetry.process import process_registry
+from controller.status.health import Health
 from domain.messages import WriteSpeedReport
 from monitor.changes import Standing
 
@@ -25,12 +26,9 @@ def observed(settings: Settings) -> Iterator[Observe]:
     Raises:
         KcgaError: the port cannot be had.
     """
-    http = settings.http
     figures = MonitorFigures(freshness_s=settings.controller.speeds_timeout_s)
-    if http.monitor_port is None:
-        yield figures.tell
-        return
-    with Exporter(http.host, http.monitor_port, Probes(figures.alive, figures.ready, figures.registry)):
+    probes = Probes(figures.alive, figures.ready, figures.registry)
+    with served(settings.http, settings.http.monitor_port, probes):
         yield figures.tell
 
 
@@ -79,14 +77,14 @@ class MonitorFigures:
             self._speed.set(report.speeds.total)
             self._measured.set(report.measured_at)
 
-    def alive(self) -> Verdict:
+    def alive(self) -> Health:
         silent_s = self._clock() - self._round_at
-        return Verdict(silent_s <= HUNG_S, f"the last round is {silent_s:.0f} s ago")
+        return Health(silent_s <= HUNG_S, f"the last round is {silent_s:.0f} s ago")
 
-    def ready(self) -> Verdict:
+    def ready(self) -> Health:
         """Whether it publishes."""
         because = f": {self._trouble}" if self._trouble else ""
         if self._published_at is None:
-            return Verdict(False, f"nothing was published yet{because}")
+            return Health(False, f"nothing was published yet{because}")
         age_s = self._clock() - self._published_at
-        return Verdict(age_s <= self._freshness_s, f"the last report is {age_s:.0f} s ago{because}")
+        return Health(age_s <= self._freshness_s, f"the last report is {age_s:.0f} s ago{because}")

@@ -22,8 +22,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from controller.status.board import Board, Health
+from controller.status.board import Board
 from controller.status.explanation import explain
+from controller.status.health import Health
 from controller.status.picture import DecisionPicture, GroupPicture, History, Shown
 from domain.messages import ControlAction, Decision
 

@@ -17,6 +17,7 @@ from controller.settings import ControllerSettings
 from controller.status.decision_log import DecisionRecord
 from controller.status.group_fold import SAMPLES, GroupFold
 from controller.status.group_view import GroupView, Sample
+from controller.status.health import Health
 from controller.status.picture import (
     ControllerPicture,
     DecisionPicture,
@@ -56,14 +57,6 @@ class Counts:
     rscore: float = 0.0
     """In consumers."""
     solve_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """Whether something is as it has to be, and otherwise why not."""
-
-    ok: bool
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

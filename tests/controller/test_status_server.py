@@ -1,11 +1,15 @@
 """The server itself: a real port, a real stream."""
 
 import json
+import socket
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import httpx
 import pytest
 
+from controller.status import server as of_server
 from controller.status.app import make_app
 from controller.status.board import Board
 from controller.status.server import PortError, StatusServer
@@ -56,3 +60,97 @@ def test_a_port_that_is_taken_is_one_clear_line(server: StatusServer) -> None:
 def test_an_address_that_is_none_is_one_clear_line() -> None:
     with pytest.raises(PortError, match="cannot be listened on"):
         StatusServer("256.0.0.1", 0)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_server, "REQUEST_WITHIN_S", 0.4)
+    monkeypatch.setattr(of_server, "MOST_CONNECTIONS", 8)
+
+
+def connect(server: StatusServer, sent: bytes = b"") -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+    connection.sendall(sent)
+    return connection
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Once it is; an answer may come before."""
+    with connection, suppress(ConnectionError):
+        while connection.recv(100_000):
+            pass
+    return True
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"GET /healthz HTTP/1.1\r\nX: ",
+        b"POST /api/control HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{",
+    ],
+)
+def test_after_any_crowd_that_asks_for_nothing_the_page_is_back_by_itself(server: StatusServer, said: bytes) -> None:
+    """Hole 17: 500 connections that said nothing made the server refuse everything, for ever."""
+    crowd = []
+    for _ in range(40):
+        with suppress(ConnectionError):
+            crowd.append(connect(server, said))
+    assert all(map(is_closed, crowd))
+    assert httpx.get(f"{server.url}/healthz").status_code == 200
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_byte_now_and_then_is_no_request(server: StatusServer) -> None:
+    """Hole 17: what comes keeps a connection open only if it amounts to a request in time."""
+    with connect(server, b"GET /healthz HTTP/1.1\r\nX: ") as connection, suppress(ConnectionError):
+        for _ in range(30):
+            connection.sendall(b"a")
+            time.sleep(0.05)
+        pytest.fail("the connection is still there")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_page_that_is_open_stays_open_while_nothing_is_asked(server: StatusServer, board: Board) -> None:
+    with httpx.stream("GET", f"{server.url}/api/events", timeout=30) as stream:
+        lines = (line for line in stream.iter_lines() if line.startswith("data: "))
+        next(lines)
+        time.sleep(1.0)
+        board.heard(report(2, BEGAN + 2, sequence=2))
+        assert next(lines)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("evil.example", 421),
+        ("evil.example:8470", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("evil.example@127.0.0.1", 200),  # what is before @ is no host
+        ("127.0.0.1@evil.example", 421),
+        ("[::1", 421),
+        ("", 421),
+        ("localhost", 200),
+        ("LOCALHOST.:8470", 200),
+        ("10.1.2.3:8470", 200),
+        ("[::1]:8470", 200),
+        ("kcga.example", 200),
+        ("a.b.proxy.example:80", 200),
+        ("proxy.example", 421),
+    ],
+)
+def test_only_who_asks_by_a_known_name_is_answered(board: Board, host: str, status: int) -> None:
+    """Hole 23: a page elsewhere could have its name lead here, and read everything."""
+    server = StatusServer("127.0.0.1", 0, allowed_hosts=["kcga.example", "*.proxy.example"])
+    with server.serve(make_app(board, registry_of(board), stopping=server.stopping)):
+        for path in ("/api/state", "/metrics", "/"):
+            answer = httpx.get(server.url + path, headers={"Host": host})
+            assert answer.status_code == status
+            assert status == 200 or "http.allowed_hosts" in answer.json()["reason"]
+
+
+def test_whoever_names_no_host_is_no_browser_and_is_answered(server: StatusServer) -> None:
+    with connect(server, b"GET /healthz HTTP/1.0\r\n\r\n") as connection:
+        assert connection.recv(1_000).startswith(b"HTTP/1.1 200 ")
