@@ -3,6 +3,8 @@
 import hashlib
 import shutil
 import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,14 @@ import yaml
 
 import deploy as manifests
 from cli.errors import KcgaError, UsageError
-from cli.settings import load
+from cli.settings import NAMED_BY_TOPIC, load
 from controller.kubernetes.deployment import TemplateError, parse_template
+from domain.secrecy import masked, redacted
 
 OVERLAYS = Path(manifests.__file__).parent / "overlays"
 SETTINGS_MAP, SETTINGS_KEY, TEMPLATE_KEY = "kcga-settings", "settings.toml", "consumer.yaml"
+VARIABLES = "kcga-kafka"
+"""The Secret whose keys are variables of every component's environment."""
 SETTINGS_HASH = "kcga/settings"
 """An annotation of pods: the controller and the monitor begin anew with other settings."""
 FIELD_MANAGER = "kcga-deploy"
@@ -39,13 +44,14 @@ def render(file: Path, overlay: str, image: str | None) -> str:
         image: in place of the overlay's.
 
     Raises:
-        UsageError: the settings, the overlay or its template of consumers are wrong.
+        UsageError: the settings, the overlay or its template of consumers are wrong, or secrets are in the settings.
         KcgaError: there is no kubectl.
     """
     # Where consumers are is not in the file: the manifests say so, and the rules that go with it count from here on.
     load(file, fleet="kubernetes")
-    objects = _kustomized(_folder(overlay))
     text = file.read_text(encoding="utf-8")
+    _require_no_secrets(file, text)
+    objects = _kustomized(_folder(overlay))
     digest = hashlib.sha256(text.encode()).hexdigest()
     for each in objects:
         if each["kind"] == "Deployment":
@@ -57,6 +63,34 @@ def render(file: Path, overlay: str, image: str | None) -> str:
             each["data"][SETTINGS_KEY] = text
     _check(objects, overlay)
     return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False)
+
+
+def _require_no_secrets(file: Path, text: str) -> None:
+    """The settings go into a ConfigMap, which whoever may look at the namespace reads."""
+    found = [f"{setting} (as {variable})" for setting, variable in _secrets(tomllib.loads(text))]
+    found += [
+        f"a comment in line {number}"
+        for number, line in enumerate(text.splitlines(), 1)
+        if masked(comment := line.partition("#")[2]) != comment
+    ]
+    if found:
+        raise UsageError(
+            f"{file} holds secrets, and would be in a ConfigMap: move {', '.join(dict.fromkeys(found))} to the Secret "
+            f"{VARIABLES}, each under its name in the environment: docs/gke.md, The settings"
+        )
+
+
+def _secrets(value: Any, *names: str) -> Iterator[tuple[str, str]]:
+    """The settings that are secret, and the variables that go before them."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name not in NAMED_BY_TOPIC:
+                yield from _secrets(inner, *names, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secrets(inner, *names)
+    elif isinstance(value, str) and redacted(value, names[-1]) != value:
+        yield ".".join(names), "__".join(("KCGA_" + names[0], *names[1:2])).upper()
 
 
 def apply(text: str) -> str:

@@ -25,6 +25,7 @@ from consumer.settings import ConsumerSettings
 from controller.kubernetes.settings import NAME, KubernetesSettings
 from controller.settings import ControllerSettings
 from domain import topics
+from domain.secrecy import is_secret, masked
 from domain.topics import LEGAL_NAME, TopicNames
 from monitor.settings import MonitorSettings
 
@@ -36,6 +37,9 @@ def _legal(name: str) -> str:
 
 
 TopicName = Annotated[str, AfterValidator(_legal)]
+
+NAMED_BY_TOPIC = frozenset({"pinned", "schemas", "tables"})
+"""Settings whose own names are those of topics, partitions and columns."""
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
 
@@ -51,7 +55,7 @@ class KafkaSettings(Section):
     """Brokers to begin with: `host:port`, several with commas."""
     group: Annotated[str, Field(min_length=1, max_length=200)] = "kcga"
     """The consumer group under which offsets are committed."""
-    client: Mapping[str, str] = {}
+    client: Annotated[Mapping[str, str], Field(repr=False)] = {}
     """Further settings of all Kafka clients by librdkafka's names, such as `security.protocol`."""
 
 
@@ -237,12 +241,17 @@ def load(file: Path, **instead: str) -> Settings:
         raise UsageError(f"the settings in {file} are wrong:\n{faults}") from error
 
 
+_OF_ANOTHER_KIND = ("dict_type", "tuple_type", "model_type")
+_SHOWN_WITHOUT_VALUE = ("missing", "extra_forbidden", *_OF_ANOTHER_KIND)
+"""The value says nothing more, and nobody knows what is in it."""
+
+
 def _describe(fault: Mapping[str, Any]) -> str:
-    where = ".".join(str(part) for part in fault["loc"])
+    """One line, without secrets."""
+    names = [str(part) for part in fault["loc"]]
     what = str(fault["msg"]).removeprefix("Value error, ")
-    if fault["type"] in ("dict_type", "tuple_type", "model_type") and isinstance(fault["input"], str):
+    if fault["type"] in _OF_ANOTHER_KIND:
         what = "must be a table or a list, and in the environment JSON"
-    secret = where == "http.token"
-    said = secret or fault["type"] == "missing" or fault["input"] is None or isinstance(fault["input"], dict)
-    given = "" if said else f" (it is {fault['input']!r})"
-    return f"{where}: {what[0].lower()}{what[1:]}{given}"
+    said = fault["type"] in _SHOWN_WITHOUT_VALUE or fault["input"] is None or isinstance(fault["input"], dict)
+    given = "" if said or any(map(is_secret, names)) else f" (it is {fault['input']!r})"
+    return masked(f"{'.'.join(names)}: {what[0].lower()}{what[1:]}{given}")

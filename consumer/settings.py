@@ -36,11 +36,11 @@ class ConsumerSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    spark_remote: str | None = None
+    spark_remote: Annotated[str | None, Field(repr=False)] = None
     """The Spark Connect server, as `sc://host:port`: one engine for all consumers. Either this or `spark_master`."""
     spark_master: Annotated[str, Field(min_length=1)] | None = None
     """A master, such as `local[1]`: each consumer has a session, and a JVM, of its own."""
-    spark_conf: Mapping[str, str] = {}
+    spark_conf: Annotated[Mapping[str, str], Field(repr=False)] = {}
     """With `spark_master`: Spark's settings by their names, such as `spark.driver.memory`, or `spark.jars` for the jars
     of Delta Lake and of the lake's file system in place of kcga's own of Delta Lake."""
     lake_root: str

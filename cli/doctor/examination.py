@@ -10,6 +10,7 @@ from cli.doctor.lake import check_lake
 from cli.doctor.machine import check_folder, check_java
 from cli.settings import Settings
 from cli.watch.glyphs import ASCII, BAD, FAINT, GOOD, UNICODE, WARNING
+from domain.secrecy import masked
 
 CHECKS: tuple[Check, ...] = (check_java, check_folder, check_kafka, check_lake, check_kubernetes)
 
@@ -31,6 +32,6 @@ def _say(finding: Finding, console: Console) -> None:
         Grade.NOTE: (glyphs.dot, WARNING),
         Grade.FAULT: (glyphs.cross, BAD),
     }[finding.grade]
-    console.print(Text.assemble((f"{mark} ", style), finding.what), soft_wrap=True)
+    console.print(Text.assemble((f"{mark} ", style), masked(finding.what)), soft_wrap=True)
     if finding.remedy:
-        console.print(Text(f"  {glyphs.arrow} {finding.remedy}", FAINT), soft_wrap=True)
+        console.print(Text(f"  {glyphs.arrow} {masked(finding.remedy)}", FAINT), soft_wrap=True)

@@ -16,6 +16,7 @@ from cli.errors import KcgaError
 from cli.settings import HttpSettings, Port
 from controller.status.health import Health
 from controller.status.server import PortError, StatusServer
+from domain.secrecy import masked
 
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
@@ -86,4 +87,4 @@ def probes_app(probes: Probes) -> Starlette:
 
 
 def _answer(health: Health) -> Response:
-    return JSONResponse({"ok": health.ok, "reason": health.reason}, 200 if health.ok else 503, headers=HEADERS)
+    return JSONResponse({"ok": health.ok, "reason": masked(health.reason)}, 200 if health.ok else 503, headers=HEADERS)

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from domain.partitions import HIGHEST_ID, TopicPartition
 from domain.printable import printable
+from domain.secrecy import masked
 from domain.speeds import HIGHEST_SPEED
 
 # Every number has an upper bound that nobody reaches, so that sums of many, dates and figures can be made of it.
@@ -16,8 +17,8 @@ EpochSeconds = Annotated[float, Field(ge=0, le=32_503_680_000, allow_inf_nan=Fal
 Amount = Annotated[float, Field(ge=0, le=HIGHEST_SPEED)]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 """As many as Kafka has offsets."""
-Words = Annotated[str, AfterValidator(printable)]
-"""Text for people."""
+Words = Annotated[str, AfterValidator(masked), AfterValidator(printable)]
+"""Text for people: what errors said may be in it."""
 
 
 class MessageError(ValueError):

@@ -1,11 +1,16 @@
 """The settings file: every fault is named, at once."""
 
+import json
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.errors import UsageError
 from cli.settings import Settings, load
+from domain.secrecy import is_secret
 from tests.bounds import unbounded
 
 GOOD = """
@@ -136,3 +141,73 @@ def test_a_variable_that_is_no_json_is_named(
     monkeypatch.setenv(variable, value)
     with pytest.raises(UsageError, match=complaint):
         load(file)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        '[http]\ntokens = "geheim-0123456789"',
+        "[http]\ntoken = { geheim = 1 }",
+        "[http.token]\nvalue = 'geheim'",
+        '[kafka]\npassword = "geheim"',
+        '[kafka]\npasswort = "geheim"',
+        '[kafka]\nclient = "sasl.password=geheim"',
+        "[kafka.client]\n'sasl.password' = ['geheim']",
+        "[kafka.client]\n'ssl.key.password' = 1.25",
+        "[consumer]\nspark_remote = 'sc:/spark:15002/;token=geheim'",
+        "[consumer]\nspark_remote = 'https://me:geheim@spark:15002'",
+        "[consumer.spark_conf]\n'spark.hadoop.fs.s3a.secret.key' = ['geheim']",
+    ],
+)
+def test_no_secret_is_in_what_is_said_of_wrong_settings(file: Path, wrong: str) -> None:
+    """Hole 18: all but http.token were printed whole."""
+    sections = tomllib.loads(GOOD)
+    for section, values in tomllib.loads(wrong).items():
+        sections.setdefault(section, {}).update(values)
+    file.write_text("\n".join(as_toml(sections)))
+    with pytest.raises(UsageError) as raised:
+        load(file)
+    assert "geheim" not in str(raised.value)
+    assert "1.25" not in str(raised.value)
+
+
+def as_toml(sections: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """JSON is TOML, but for tables."""
+    for section, values in sections.items():
+        yield f"[{section}]"
+        for name, value in values.items():
+            if isinstance(value, dict):
+                inline = ", ".join(f"{json.dumps(each)} = {json.dumps(inner)}" for each, inner in value.items())
+                yield f"{name} = {{ {inline} }}"
+            else:
+                yield f"{name} = {json.dumps(value)}"
+
+
+def test_no_secret_in_a_variable_is_printed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hole 18: neither in a variable with a typo nor in one that is no JSON."""
+    file.write_text(GOOD)
+    monkeypatch.setenv("KCGA_KAFKA__CLEINT", '{"sasl.password": "geheim"}')
+    monkeypatch.setenv("KCGA_CONSUMER__SPARK_CONF", '{"my.password": geheim}')
+    with pytest.raises(UsageError) as raised:
+        load(file)
+    assert "kafka.cleint" in str(raised.value)
+    assert "geheim" not in str(raised.value)
+
+
+def test_settings_are_shown_without_their_secrets(file: Path) -> None:
+    """Hole 18: what is free in its form was shown."""
+    client = "client = { 'sasl.password' = 'geheim' }"
+    file.write_text(GOOD.replace("15002", "15002/;token=geheim").replace("[monitor]", f"{client}\n[monitor]"))
+    assert "geheim" not in repr(load(file))
+
+
+def test_every_setting_that_is_secret_by_its_type_is_so_by_its_name() -> None:
+    """Hole 18: one place knows what is secret, whatever the type says."""
+    secret = [
+        name
+        for section in Settings.model_fields.values()
+        for name, field in getattr(section.annotation, "model_fields", {}).items()
+        if "SecretStr" in str(field.annotation)
+    ]
+    assert "token" in secret
+    assert all(map(is_secret, secret))
