@@ -19,7 +19,7 @@ test: $(READY)  ## Every test, many side by side (ARGS="tests/consumer" names so
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 unit: $(READY)  ## For every save: what needs no service, within a minute
-	@$(BIN)/python -m pytest -m "not integration and not slow" --numprocesses logical $(ARGS)
+	@$(BIN)/python -m pytest -m "not integration and not slow" --hypothesis-profile quick --numprocesses $(shell nproc) $(ARGS)
 
 tools:  ## What tests need of the system: a browser, Prometheus, Go (installs it as root on Debian)
 	@$(PYTHON) -m tests.tools --install

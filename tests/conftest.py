@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-import hypothesis
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -22,11 +21,11 @@ from playwright.sync_api import Browser, sync_playwright
 
 from cli.embedded.java import Java, find_java
 from tests.broker_cluster import BrokerCluster
+from tests.examples import register_profiles
 from tests.services import OwnServices, Services, SharedBroker, SharedSpark, services_of
 from tests.tools import CHROMIUM, INSTALL, NOT_TESTED, PROMETHEUS, PROMTOOL, Tool
 
-hypothesis.settings.register_profile("patient", deadline=None)  # on a busy machine any example may take a second
-hypothesis.settings.load_profile("patient")
+register_profiles()
 
 _REAL_SERVICES = frozenset({"broker", "broker_cluster", "kubernetes_program", "spark_server"})
 

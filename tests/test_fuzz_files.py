@@ -17,6 +17,7 @@ from cli.packing.snapshot_file import read_current, read_snapshot
 from cli.packing.stream_file import read_stream
 from cli.settings import load
 from controller.local_processes import LocalProcesses
+from tests.examples import examples
 from tests.untrusted import TEMPTING, VALUES, WORDS, altered, as_bytes, damaged, nothing_carried_out
 
 Reader = Callable[[Path], object]
@@ -60,7 +61,7 @@ grace_s = 5
 """
 
 fuzzed = settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     # The file is written anew for each example.
     suppress_health_check=[HealthCheck.function_scoped_fixture],

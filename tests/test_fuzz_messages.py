@@ -48,6 +48,7 @@ from domain.partitions import TopicPartition
 from domain.speeds import Lag, Method, Origin, WriteSpeeds
 from tests.bounds import unbounded
 from tests.controller.status_messages import registry_of
+from tests.examples import examples
 from tests.untrusted import VALUES, WORDS, altered, as_bytes, damaged, nothing_carried_out
 
 ORDERS = [PartitionRef(topic="orders", partition=number) for number in range(2)]
@@ -148,7 +149,7 @@ def _everything_is_loaded() -> None:
 
 @pytest.mark.parametrize("name", DECODERS)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_bytes_of_any_kind_are_refused_in_one_line(name: str, data: st.DataObject) -> None:
     decode, valid = DECODERS[name]
     whole = data.draw(st.sampled_from([message.encode() for message in valid]))
@@ -157,7 +158,7 @@ def test_bytes_of_any_kind_are_refused_in_one_line(name: str, data: st.DataObjec
 
 @pytest.mark.parametrize("name", DECODERS)
 @given(data=st.data())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_messages_with_anything_in_them_are_refused_or_sound(name: str, data: st.DataObject) -> None:
     decode, valid = DECODERS[name]
     whole: Any = json.loads(data.draw(st.sampled_from([message.encode() for message in valid])))
@@ -179,7 +180,7 @@ def messages(name: str) -> st.SearchStrategy[Message]:
     return st.one_of(st.sampled_from(valid), made.filter(lambda message: message is not None))
 
 
-patient = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+patient = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 
 
 @patient

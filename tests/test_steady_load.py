@@ -10,6 +10,7 @@ from domain.partitions import TopicPartition
 from monitor.estimates import SpeedEstimates
 from monitor.growth import LogMeasurement, OffsetRange
 from tests.controller.world import World
+from tests.examples import examples
 
 RECORD_BYTES = 100
 SETTINGS = ControllerSettings(consumer_capacity=10_000.0, scale_down_window_s=60.0, interval_s=20.0)
@@ -57,7 +58,8 @@ logs = st.builds(
 )
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)  # loads on the very edge of a plan may shrink late
+# Loads on the very edge of a plan may shrink late.
+@settings(max_examples=examples(20), deadline=None, derandomize=True)
 @given(st.lists(logs, min_size=2, max_size=5), st.integers(0, 99))
 def test_a_steady_load_moves_no_partition_even_if_the_monitor_is_restarted(
     written: list[BatchedLog], seed: int

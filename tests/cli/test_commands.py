@@ -64,6 +64,7 @@ def test_wrong_settings_are_a_usage_error(tmp_path: Path) -> None:
     assert_clear_error(kcga("monitor", "--settings", str(file)), 2, "monitor.topics", "kafka")
 
 
+@pytest.mark.slow
 def test_without_a_broker_components_say_where_they_looked(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(SETTINGS.format(servers="127.0.0.1:1"))
@@ -98,6 +99,7 @@ def test_up_on_a_port_that_is_taken_names_it() -> None:
         assert_clear_error(kcga("up", "--kafka-port", str(port)), 1, f"port {port}", "taken")
 
 
+@pytest.mark.slow
 def test_up_without_brokers_of_ones_own_says_where_it_looked() -> None:
     assert_clear_error(kcga("up", "--bootstrap-servers", "127.0.0.1:1"), 1, "no Kafka broker answers at 127.0.0.1:1")
 
@@ -112,12 +114,14 @@ def test_up_with_jars_of_ones_own_that_are_not_there_says_which_setting_is_wrong
     assert_clear_error(kcga("up", environment={"KAFKA_JARS": "/no/jars"}), 2, "KAFKA_JARS", "/no/jars")
 
 
+@pytest.mark.slow
 def test_up_where_jars_cannot_be_fetched_says_so(tmp_path: Path) -> None:
     offline = "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1 -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=1"
     done = kcga("up", environment={"KCGA_CACHE": str(tmp_path), "JAVA_TOOL_OPTIONS": offline})
     assert_clear_error(done, 1, "check the network, or set DELTA_JARS")
 
 
+@pytest.mark.slow
 def test_up_on_a_disk_that_takes_no_more_ends_with_what_the_broker_said() -> None:
     def small_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))

@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from importlib.metadata import version
+from typing import Any
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ import structlog
 from cli.errors import KcgaError
 from cli.settings import Settings
 from cli.telemetry import controller as telemetry
+from cli.telemetry import exporter
 from cli.telemetry.controller import RECALLED, observed
 from cli.telemetry.process import process_registry
 from controller.runner import Audience
@@ -42,11 +44,11 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
 
     class Noted(StatusServer):
-        def __init__(self, host: str, port: int) -> None:
-            super().__init__(host, port)
+        def __init__(self, host: str, port: int, **others: Any) -> None:
+            super().__init__(host, port, **others)
             made.append(self.url)
 
-    monkeypatch.setattr(telemetry, "StatusServer", Noted)
+    monkeypatch.setattr(exporter, "StatusServer", Noted)
     return made
 
 

@@ -75,6 +75,7 @@ def test_a_repository_that_cannot_be_reached_is_named(arrivals: Path, monkeypatc
     assert not list(arrivals.iterdir())
 
 
+@pytest.mark.slow
 def test_a_repository_that_says_nothing_is_not_waited_for_long(arrivals: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadingHTTPServer((LOOPBACK, 0), Quiet) as silent:  # it listens, and nobody serves
         monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://{LOOPBACK}:{silent.server_port}/")

@@ -18,6 +18,7 @@ from domain.messages import (
 from domain.partitions import HIGHEST_ID
 from domain.speeds import HIGHEST_SPEED
 from tests.cli.watch_messages import BEGAN, decision
+from tests.examples import PRINTABLE
 
 FIGURES = st.floats(0, 1e100)
 TIMES = st.floats(0, 32_503_680_000)
@@ -25,7 +26,7 @@ SPEEDS = st.floats(0, HIGHEST_SPEED)
 COUNTS = st.integers(0, 2**63 - 1)
 PARTITIONS = st.integers(0, HIGHEST_ID)
 CONSUMERS = st.integers(1, 10_000)
-TOPICS = st.text(min_size=1, max_size=20).filter(str.isprintable)
+TOPICS = st.text(PRINTABLE, min_size=1, max_size=20)
 TEXT = st.text(max_size=30)
 PLANS = st.builds(PlanFigures, consumers=COUNTS, rscore=FIGURES, objective=FIGURES)
 RECORDS = st.builds(

@@ -23,13 +23,14 @@ from domain.assignment import Assignment
 from domain.messages import WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
+from tests.examples import PRINTABLE
 
 HEADER = "topic,partition,speed\n"
 CLICKS = TopicPartition("clicks", 0)
 
 partitions = st.builds(
     TopicPartition,
-    topic=st.text(min_size=1, max_size=10).filter(str.isprintable),
+    topic=st.text(PRINTABLE, min_size=1, max_size=10),
     partition=st.integers(0, 2**31 - 1),
 )
 speeds = st.floats(0, 1e18, allow_nan=False)

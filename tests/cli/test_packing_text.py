@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from cli.errors import KcgaError, UsageError
 from cli.packing.csv_output import STANDARD_OUTPUT, CsvTable, number
 from cli.packing.csv_rows import Row, read_rows, require_topic, shown
-from cli.packing.ranges import HIGHEST_ID, require, require_capacity, require_time_limit
+from cli.packing.ranges import require, require_capacity, require_time_limit
 from cli.packing.text_lines import STANDARD_INPUT, Place, TextLines, read_lines
-from domain.partitions import TopicPartition
+from domain.partitions import HIGHEST_ID, TopicPartition
+from tests.examples import examples
 
 PLACE = Place("file.csv", 3)
 
@@ -75,7 +76,7 @@ def test_data_that_is_not_what_it_should_be_is_named(tmp_path: Path, name: str, 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.csv cannot be read: No such file"):
-        read_lines(tmp_path / "none.csv")
+        list(read_lines(tmp_path / "none.csv").lines)
 
 
 def test_rows_are_by_the_names_of_their_columns_and_blank_lines_are_none() -> None:
@@ -102,7 +103,7 @@ def test_what_is_wrong_with_rows_is_told(text: str, reason: str) -> None:
 
 
 @given(st.integers(0, HIGHEST_ID), st.sampled_from(["", " "]))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=examples(30), deadline=None, derandomize=True)
 def test_a_number_of_a_partition_is_read_with_or_without_spaces(value: int, space: str) -> None:
     assert row(partition=f"{space}{value}{space}").id("partition") == value
 
@@ -143,7 +144,7 @@ def test_what_a_terminal_would_suffer_from_is_no_topic(topic: str) -> None:
 
 
 @given(st.text(st.sampled_from("a'\"\\\n\x1b\u202e ä€🙂"), max_size=70))
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=examples(50), deadline=None, derandomize=True)
 def test_any_text_is_shown_in_one_short_line_in_quotes(text: str) -> None:
     line = shown(text)
     assert len(line) <= 60
@@ -179,7 +180,7 @@ def test_a_table_that_cannot_be_made_or_written_is_an_error_that_names_it(tmp_pa
 
 
 @given(st.floats(0, allow_nan=False, allow_infinity=False))
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=examples(50), deadline=None, derandomize=True)
 def test_a_number_is_written_so_that_it_is_read_as_the_same(value: float) -> None:
     assert float(number(value)) == value
     assert not number(value).endswith(".0")

@@ -136,6 +136,7 @@ def test_messages_sent_in_transactions_are_caught_up_with(
         assert [each.number for each in observer.snapshot().decisions] == [1]
 
 
+@pytest.mark.slow
 def test_time_goes_on_and_nothing_is_known_where_no_broker_answers() -> None:
     with Observer("127.0.0.1:1", since=time.time()) as observer:
         view = eventually(observer, lambda view: view.elapsed_s > 0)

@@ -197,7 +197,7 @@ def test_one_that_was_frozen_is_found_by_its_claim_where_nobody_names_it(scene: 
     scene.begin(2, told=False)
     time.sleep(TAKES_OVER_S)
     zombie.send_signal(signal.SIGCONT)
-    assert zombie.wait(PATIENCE_S) > 0
+    assert failed(zombie)
     scene.read_the_rest()
     each_once()
 

@@ -13,6 +13,7 @@ from controller.machine import CLAIM_EVERY_S, State
 from controller.settings import ControllerSettings
 from domain.partitions import TopicPartition
 from tests.controller.world import World
+from tests.examples import examples
 
 SETTINGS = ControllerSettings(
     consumer_capacity=100.0,
@@ -104,7 +105,7 @@ def require_once(world: World) -> None:
     assert world.most_readers <= 1
 
 
-@hypothesis_settings(max_examples=80, deadline=None)
+@hypothesis_settings(max_examples=examples(80), deadline=None)
 @given(seed=st.integers(0, 2**32), chaos=st.floats(0, 0.3), faults=st.lists(FAULTS, max_size=10))
 def test_every_record_is_read_once_and_the_group_converges_within_the_bound(
     seed: int, chaos: float, faults: list[str]
@@ -122,7 +123,7 @@ def test_every_record_is_read_once_and_the_group_converges_within_the_bound(
     require_once(world)
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=examples(60), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     chaos=st.sampled_from([0.0, 0.2]),
@@ -170,7 +171,7 @@ def test_where_nobody_is_told_whom_to_seal_such_runs_find_records_that_are_read_
     assert any(map(doubles, range(40)))
 
 
-@hypothesis_settings(max_examples=30, deadline=None)
+@hypothesis_settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_no_consumer_is_given_more_than_it_can_read_unless_one_partition_is_too_fast(seed: int) -> None:
     world = World(SETTINGS, seed)

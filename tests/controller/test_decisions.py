@@ -16,6 +16,7 @@ from domain.assignment import Assignment
 from domain.messages import Decision, DecisionKind, Restraint
 from domain.partitions import TopicPartition
 from tests.controller.exhaustive import solve_exhaustively
+from tests.examples import examples
 
 SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0, scale_down_window_s=0.0)
 WHY = Trigger("because", frozenset())
@@ -195,7 +196,7 @@ def test_an_operator_that_asks_for_a_plan_gets_it_also_while_paused() -> None:
     assert decision.grounds is DecisionKind.MANUAL
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @example(
     partitions=[(10.0, consumer) for consumer in (1, 2, 3, 4)],
     peak=1.0,

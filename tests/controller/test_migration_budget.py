@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from controller.migration_budget import MigrationBudget
 from controller.migration_price import migration_weight
+from tests.examples import examples
 
 
 def test_what_was_spent_within_the_window_is_gone_and_comes_back_when_it_is_over() -> None:
@@ -41,7 +42,7 @@ def test_without_a_limit_there_is_no_end_of_it() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 2)), max_size=12), st.floats(0, 100))
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=examples(50), deadline=None, derandomize=True)
 def test_what_is_left_is_the_limit_without_all_that_is_younger_than_the_window(
     plans: list[tuple[float, float]], now: float
 ) -> None:

@@ -7,6 +7,7 @@ from controller.reasons import reasons
 from domain.assignment import Assignment
 from solver import Problem
 from tests.controller.exhaustive import solve_exhaustively
+from tests.examples import examples
 from tests.solver.partitions import partition
 from tests.solver.small_problems import problem, ruled_problems
 
@@ -90,7 +91,7 @@ def test_who_reads_partitions_that_are_no_part_of_the_problem_is_left_aside() ->
 
 
 @given(ruled_problems())
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=examples(30), deadline=None, derandomize=True)
 def test_everything_that_changes_its_consumer_and_nothing_else_has_a_reason(given_problem: Problem) -> None:
     plan = solve_exhaustively(given_problem).assignment
     told = reasons(given_problem, plan, {}, at_peak=False)

@@ -11,6 +11,7 @@ from controller.settings import ControllerSettings
 from domain.messages import ControlAction, Decision, DecisionKind, Restraint
 from domain.partitions import TopicPartition
 from tests.controller.world import World
+from tests.examples import examples
 
 WINDOW_S = 60.0
 SETTINGS = ControllerSettings(
@@ -60,7 +61,7 @@ def held_back_by(world: World) -> set[Restraint]:
     return {each.by for decision in world.decisions for each in decision.held_back}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     period_s=st.floats(4, 400),
     low=st.floats(0, 30),
@@ -100,7 +101,7 @@ def test_a_controller_that_begins_gives_no_consumer_up_before_it_has_seen_a_whol
     assert down - began >= WINDOW_S
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(speeds=st.lists(st.floats(0, 120), min_size=1, max_size=6))
 def test_under_a_steady_load_nothing_moves(speeds: list[float]) -> None:
     world = a_world(orders(*speeds))
@@ -111,7 +112,7 @@ def test_under_a_steady_load_nothing_moves(speeds: list[float]) -> None:
     assert sum(map(migrations, world.decisions[settled:])) == 0
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(before=st.lists(st.floats(30, 90), min_size=3, max_size=5), after=st.floats(0, 10))
 def test_a_load_that_has_fallen_for_good_is_followed_within_two_windows(before: list[float], after: float) -> None:
     world = a_world(orders(*before))
@@ -121,7 +122,7 @@ def test_a_load_that_has_fallen_for_good_is_followed_within_two_windows(before: 
     assert len(world.consumers) == 1
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(unknown=st.sets(st.integers(0, 3), min_size=1), never_measured=st.booleans(), after=st.floats(0, 10))
 def test_no_consumer_is_given_up_while_a_speed_is_not_known(
     unknown: set[int], never_measured: bool, after: float
@@ -153,7 +154,7 @@ def test_growing_waits_for_nothing() -> None:
     assert len(world.consumers) == 2
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     budget=st.floats(0, 1.5),
     loads=st.lists(st.lists(st.floats(0, 60), min_size=4, max_size=4), min_size=2, max_size=6),

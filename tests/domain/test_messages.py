@@ -18,8 +18,9 @@ from domain.messages import (
 )
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, Method, Origin, WriteSpeeds
+from tests.examples import PRINTABLE
 
-TOPICS = st.text(min_size=1, max_size=20).filter(str.isprintable)
+TOPICS = st.text(PRINTABLE, min_size=1, max_size=20)
 PARTITIONS = st.builds(TopicPartition, TOPICS, st.integers(0, 10_000))
 ORIGINS = st.builds(Origin, st.sampled_from(Method), st.floats(0, 1e6))
 LAGS = st.builds(Lag, st.integers(0, 10**15), st.floats(0, 1e15), st.none() | st.floats(0, 1e9))

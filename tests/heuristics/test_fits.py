@@ -9,9 +9,10 @@ from domain.partitions import TopicPartition
 from heuristics.any_fit import Openings
 from heuristics.fits import BestFit, FirstFit, Fit, NextFit, WorstFit
 from heuristics.items import Items, items_of
+from tests.examples import examples
 
 CAPACITY = 10.0
-known = settings(max_examples=60, deadline=None, derandomize=True)
+known = settings(max_examples=examples(60), deadline=None, derandomize=True)
 
 
 def p(number: int) -> TopicPartition:

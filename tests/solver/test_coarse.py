@@ -10,9 +10,10 @@ from solver.deadline import Deadline
 from solver.instance import Instance
 from solver.kept import kept_sets
 from tests.controller.exhaustive import solve_exhaustively
+from tests.examples import examples
 from tests.solver.small_problems import after_looks, in_time, lowest, plain_problems, problem, ruled_problems, too_late
 
-known = settings(max_examples=25, deadline=None, derandomize=True)
+known = settings(max_examples=examples(25), deadline=None, derandomize=True)
 TOLERANCE = 1e-6
 
 

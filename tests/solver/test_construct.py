@@ -9,10 +9,11 @@ from solver.evaluation import evaluate
 from solver.instance import Instance
 from solver.record import Record
 from tests.controller.exhaustive import solve_exhaustively
+from tests.examples import examples
 from tests.solver.partitions import partition
 from tests.solver.small_problems import in_time, plain_problems, problem, ruled_problems, too_late
 
-known = settings(max_examples=25, deadline=None, derandomize=True)
+known = settings(max_examples=examples(25), deadline=None, derandomize=True)
 TOLERANCE = 1e-6
 
 

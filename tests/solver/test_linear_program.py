@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from solver.deadline import Deadline
 from solver.linear_program import LinearProgram, Point
+from tests.examples import examples
 
-known = settings(max_examples=15, deadline=None, derandomize=True)
+known = settings(max_examples=examples(15), deadline=None, derandomize=True)
 TOLERANCE = 1e-7
 
 

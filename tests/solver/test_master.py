@@ -15,10 +15,11 @@ from solver.kept import kept_sets
 from solver.knapsack import Grid
 from solver.master import WHOLE, Master, Relaxed, Restriction
 from tests.controller.exhaustive import solve_exhaustively
+from tests.examples import examples
 from tests.solver.partitions import partition
 from tests.solver.small_problems import after_looks, in_time, lowest, plain_problems, problem, ruled_problems, too_late
 
-known = settings(max_examples=15, deadline=None, derandomize=True)
+known = settings(max_examples=examples(15), deadline=None, derandomize=True)
 TOLERANCE = 1e-6
 NO_CUTOFF = 1e6
 

@@ -13,12 +13,13 @@ from domain.streams import paper_stream
 from solver import ENGINES, Problem, Status, solve
 from solver.evaluation import evaluate, keep_everything
 from solver.packing import HEURISTICS
+from tests.examples import examples
 from tests.solver.partitions import partition
 
 CAPACITY = 100.0
 EXACT = ("auto", "arc-flow", "cp-sat")
 LIMIT_S = 20.0
-few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 whole = st.integers(0, 110).map(float)
 speeds = st.one_of(whole, st.floats(0, 110, allow_nan=False), st.floats(0, 40, allow_nan=False))

@@ -11,10 +11,11 @@ from solver.packing import HEURISTICS, pack
 from solver.record import Record
 from solver.starts import KEEP, begin, is_start, room_bound, start
 from tests.controller.exhaustive import solve_exhaustively
+from tests.examples import examples
 from tests.solver.partitions import partition
 from tests.solver.small_problems import after_looks, in_time, plain_problems, problem, too_late
 
-known = settings(max_examples=25, deadline=None, derandomize=True)
+known = settings(max_examples=examples(25), deadline=None, derandomize=True)
 
 
 def engine_of(record: Record) -> str | None:
