@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCHMARKS := docs/benchmarks
 # Tests wait most of their time: many at once keep the processors busy. Those of a group share a service of their own.
-SIDE_BY_SIDE := --numprocesses $(shell echo $$((3 * $$(nproc)))) --dist loadgroup
+SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc)))) --dist loadgroup
 
 .PHONY: up test unit tools test-pods test-kills check docs pictures format image bench fire lock clean guards
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from consumer.claims import writer
-from consumer.verify import PartitionAccount, verify
+from consumer.location import location
+from consumer.verify import PartitionAccount
 from domain.messages import Action, ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartProcess
 from tests.consumer.consumer_program import ConsumerProgram
-from tests.services import SharedSpark
+from tests.consumer.table_files import accounts
 
 RECORDS = 2_000
 """Of each partition, before the first process begins: three cycles' worth, and some."""
@@ -122,14 +123,14 @@ EachOnce = Callable[[], None]
 
 
 @pytest.fixture
-def each_once(spark_server: SharedSpark, lake_root: Path, partitions: list[TopicPartition]) -> EachOnce:
+def each_once(lake_root: Path, partitions: list[TopicPartition]) -> EachOnce:
     """Makes sure that the lake holds each record once."""
 
     def each_once() -> None:
         count = RECORDS + MORE
         account = PartitionAccount(rows=count, distinct_offsets=count, first_offset=0, last_offset=count - 1)
-        held = verify(spark_server.remote, str(lake_root), [partitions[0].topic])
-        assert held == dict.fromkeys(partitions, account)
+        held = accounts(Path(location(str(lake_root), partitions[0].topic)))
+        assert held == {partition.partition: account for partition in partitions}
 
     return each_once
 
