@@ -9,7 +9,7 @@ BENCHMARKS := docs/benchmarks
 # Tests wait most of their time: many at once keep the processors busy. Those of a group share a service of their own.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc)))) --dist loadgroup
 
-.PHONY: up test unit tools test-pods test-kills check docs pictures format image bench fire lock clean guards
+.PHONY: up test unit coverage tools test-pods test-kills check docs pictures format image bench fire lock clean guards
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -20,6 +20,13 @@ test: $(READY)  ## Every test, many side by side (ARGS="tests/consumer" names so
 
 unit: $(READY)  ## For every save: what needs no service, within a minute
 	@$(BIN)/python -m pytest -m "not integration and not slow" --hypothesis-profile quick --numprocesses $(shell nproc) $(ARGS)
+
+coverage: $(READY)  ## Every test again, with what they run of the product: its share, and the longest pieces that none runs
+	@$(BIN)/python -m tests.prepare
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/python -m tests.coverage_gaps
 
 tools:  ## What tests need of the system: a browser, Prometheus, Go (installs it as root on Debian)
 	@$(PYTHON) -m tests.tools --install
