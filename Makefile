@@ -6,8 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCHMARKS := docs/benchmarks
-# Tests wait most of their time: many at once keep the processors busy. Those of a group share a service of their own.
-SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc)))) --dist loadgroup
+# Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
+SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
 
 .PHONY: up test unit coverage tools test-pods test-kills check docs pictures format image bench fire lock clean guards
 

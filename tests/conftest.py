@@ -23,6 +23,7 @@ from cli.embedded.java import Java, find_java
 from tests.broker_cluster import BrokerCluster
 from tests.examples import register_profiles
 from tests.services import OwnServices, Services, SharedBroker, SharedSpark, services_of
+from tests.side_by_side import Scheduler
 from tests.tools import CHROMIUM, INSTALL, NOT_TESTED, PROMETHEUS, PROMTOOL, Tool
 
 register_profiles()
@@ -58,19 +59,21 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput |= {"services": address, "services_key": key.hex()}
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
+    return Scheduler(config, log)
+
+
 _SERVED = pytest.StashKey[tuple[str, bytes]]()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs a real service as `integration`, and what shares the control plane as a group, which one
-    process runs. What takes longest begins first: most of it waits, and what needs the processors fills the time."""
+    """Marks what needs a real service as `integration`. What takes longest begins first: most of it waits, and what
+    needs the processors fills the time."""
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        if _REAL_SERVICES.intersection(fixtures):
+        if _REAL_SERVICES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
-        if "control_plane" in fixtures:
-            item.add_marker(pytest.mark.xdist_group("control_plane"))
     items.sort(key=_takes_s, reverse=True)
 
 

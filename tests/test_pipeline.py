@@ -13,7 +13,6 @@ from tests.running_up import running_up, wait_until
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow(50),
-    pytest.mark.xdist_group("whole system"),
     pytest.mark.usefixtures("nothing_left_running"),
 ]
 

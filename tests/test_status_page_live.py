@@ -28,7 +28,6 @@ from tests.test_deploy_observability import RULES_FILE, Query, dashboard_queries
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow(90),
-    pytest.mark.xdist_group("whole system"),
     pytest.mark.usefixtures("nothing_left_running"),
 ]
 
@@ -127,5 +126,5 @@ def addresses(folder: Path) -> Iterator[str]:
     """Where the monitor and the consumers say that they serve."""
     for log in (folder / "monitor.log", *folder.glob("consumers/*.log")):
         for line in log.read_text().splitlines():
-            if "health and metrics are served" in line:
-                yield json.loads(line)["address"]
+            if '"health and metrics"' in line:
+                yield urlsplit(json.loads(line)["url"]).netloc

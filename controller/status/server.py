@@ -99,7 +99,7 @@ class StatusServer:
             raise RuntimeError("there is nothing to serve")
         self._thread = threading.Thread(target=server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True)
         self._thread.start()
-        log.info(f"{self._what} is served", url=self.url)
+        log.info("server started", serves=self._what, url=self.url)
         return self
 
     def __exit__(

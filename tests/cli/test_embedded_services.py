@@ -61,7 +61,6 @@ def test_a_delta_table_reads_as_it_was_written(spark_server: SharedSpark, lake_r
 
 @pytest.mark.integration
 @pytest.mark.slow
-@pytest.mark.xdist_group("own brokers")
 def test_a_broker_that_is_started_again_has_the_same_topics_and_leaves_no_process(
     tmp_path: Path, kafka_jars: Sequence[Path], java: Java
 ) -> None:
@@ -80,7 +79,6 @@ def test_a_broker_that_is_started_again_has_the_same_topics_and_leaves_no_proces
 
 @pytest.mark.integration
 @pytest.mark.slow
-@pytest.mark.xdist_group("own brokers")
 def test_spark_leaves_no_process_and_no_file_outside_its_folder(
     tmp_path: Path, java: Java, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +138,6 @@ def test_a_server_can_be_stopped_while_another_thread_starts_it(
 
 @pytest.mark.integration
 @pytest.mark.slow
-@pytest.mark.xdist_group("own brokers")
 def test_a_port_that_another_program_was_faster_to_take_is_replaced(
     tmp_path: Path, kafka_jars: Sequence[Path], java: Java, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,7 @@ from tests.conftest import installed
 from tests.services import SharedSpark
 from tests.tools import OPENSSL
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow(20), pytest.mark.xdist_group("own brokers")]
+pytestmark = [pytest.mark.integration, pytest.mark.slow(20)]
 
 PASSWORD = "right"  # noqa: S105 (a test's own broker)
 DATA, GROUP, PREFIX = "orders", "billing", "kcga-"

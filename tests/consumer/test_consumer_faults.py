@@ -64,7 +64,6 @@ def own_spark_server(java: Java, tmp_path: Path) -> Iterator[SparkConnectServer]
 
 
 @pytest.mark.slow(90)
-@pytest.mark.xdist_group("own Spark")
 def test_a_lake_that_is_full_for_a_minute_gets_every_record_once(
     driver: Driver,
     start_consumer: StartConsumer,
@@ -90,7 +89,6 @@ def test_a_lake_that_is_full_for_a_minute_gets_every_record_once(
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("own Spark")
 def test_a_jvm_of_its_own_that_is_killed_ends_the_consumer_with_its_data_unread(
     driver: Driver,
     start_process: StartProcess,
@@ -125,7 +123,6 @@ def own_broker(java: Java, tmp_path: Path) -> Iterator[Broker]:
 
 
 @pytest.mark.slow(60)
-@pytest.mark.xdist_group("own brokers")
 def test_brokers_that_are_away_for_a_moment_cost_no_record_and_for_longer_than_the_lease_end_the_consumer(
     own_broker: Broker,
     unique_name: str,

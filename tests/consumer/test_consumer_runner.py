@@ -376,7 +376,6 @@ def test_without_its_partition_of_the_metadata_topic_a_consumer_gives_up(start_c
 
 
 @pytest.mark.slow(50)
-@pytest.mark.xdist_group("own Spark")
 @pytest.mark.integration
 def test_a_spark_server_that_hangs_and_then_is_restarted_costs_no_record(
     driver: Driver,

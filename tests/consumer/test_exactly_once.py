@@ -221,7 +221,6 @@ def test_one_that_sleeps_for_longer_than_its_lease_ends_also_where_nobody_took_o
 
 
 @pytest.mark.slow(40)
-@pytest.mark.xdist_group("own Spark")
 @pytest.mark.parametrize("fault", WITH_A_JVM_OF_ITS_OWN, ids=name)
 def test_with_a_jvm_of_its_own_it_costs_no_record_and_doubles_none(
     fault: Fault, scene: Scene, each_once: EachOnce, own_spark: dict[str, Any]

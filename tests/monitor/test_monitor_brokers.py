@@ -64,7 +64,6 @@ def third_unknown(report: WriteSpeedReport) -> bool:
 # kafka-python does not close the socket of a connection that was refused: it leaves that to Python's memory management.
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.slow(60)
-@pytest.mark.xdist_group("own brokers")
 def test_a_broker_that_hangs_or_dies_costs_its_own_partitions_freshness_and_no_others(
     broker_cluster: BrokerCluster, unique_name: str
 ) -> None:
