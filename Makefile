@@ -8,6 +8,8 @@ READY := $(VENV)/.ready
 BENCHMARKS := docs/benchmarks
 # Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
+# Tests wait most of their time: many at once keep the processors busy. Those of a group share a service of their own.
+SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc)))) --dist loadgroup
 
 .PHONY: up test unit coverage tools test-pods test-kills check docs pictures format image bench fire lock clean guards
 
@@ -51,26 +53,26 @@ test-pods: $(READY)  ## A group in pods of the image kcga:local: real kubelet, c
 image:  ## The container image, kcga:local (needs docker or podman; ARGS="--build-arg BASE=..." as they take them)
 	@if docker info >/dev/null 2>&1; then docker build --tag kcga:local $(ARGS) .; else podman build --tag kcga:local $(ARGS) .; fi
 
-bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet machine
-	@mkdir -p $(BENCHMARKS)
-	@$(BIN)/python -m bench.paper --iterations 150
-	@$(BIN)/python -m bench.heuristics > $(BENCHMARKS)/heuristics.md
-	@$(BIN)/python -m bench.engines
-	@$(BIN)/python -m bench.scaling
-	@$(BIN)/python -m bench.consumer_throughput --memory-s 600
-	@$(BIN)/python -m bench.latency --folder $(BENCHMARKS)
+bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet machine (ARGS=--busy: on any)
+	@$(BIN)/python -m bench.paper --iterations 150 $(ARGS)
+	@$(BIN)/python -m bench.heuristics $(ARGS)
+	@$(BIN)/python -m bench.engines $(ARGS)
+	@$(BIN)/python -m bench.scaling $(ARGS)
+	@$(BIN)/python -m bench.consumer_throughput --memory-s 600 $(ARGS)
+	@$(BIN)/python -m bench.latency $(ARGS)
 	@rm -rf build/check && mkdir -p build/check
+	@$(BIN)/python -m bench.quiet $(ARGS)
 	@$(BIN)/kcga up --for 120 --keep build/check/run --output json > build/check/summary.json
-	@$(BIN)/python -m bench.latency.check build/check/run build/check/summary.json
-	@$(BIN)/python -m bench.positions
-	@$(BIN)/python -m bench.pipeline
-	@$(BIN)/python -m bench.scale
-	@$(BIN)/python -m bench.one_machine
-	@$(BIN)/python -m tests.kubernetes.measure > $(BENCHMARKS)/deployments.md
-	@$(BIN)/python -m bench.reaction > $(BENCHMARKS)/reaction.md
-	@$(BIN)/python -m bench.asking > $(BENCHMARKS)/asking.md
-	@$(BIN)/python -m bench.steady --seconds 600 > $(BENCHMARKS)/steady.md
-	@$(BIN)/python -m bench.steady --seconds 600 --swing 50 --scale-down-window 40 >> $(BENCHMARKS)/steady.md
+	@$(BIN)/python -m bench.latency.check build/check/run build/check/summary.json $(ARGS)
+	@$(BIN)/python -m bench.positions $(ARGS)
+	@$(BIN)/python -m bench.pipeline $(ARGS)
+	@$(BIN)/python -m bench.scale $(ARGS)
+	@$(BIN)/python -m bench.one_machine $(ARGS)
+	@$(BIN)/python -m tests.kubernetes.measure $(ARGS)
+	@$(BIN)/python -m bench.reaction $(ARGS)
+	@$(BIN)/python -m bench.asking $(ARGS)
+	@$(BIN)/python -m bench.steady --seconds 600 $(ARGS)
+	@$(BIN)/python -m bench.steady --seconds 600 --swing 50 --scale-down-window 40 $(ARGS)
 
 docs: $(READY)  ## The documentation as a site, in build/site; fails where a link or a page is wrong
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

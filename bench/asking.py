@@ -1,7 +1,7 @@
 """How long people wait for what they ask about a group, by its size: `python -m bench.asking`.
 
 Topics on a real broker hold what a monitor, a controller and consumers would have said up to now; nobody else is at
-work. What is timed is the whole command, from its start to its end. Prints a page in Markdown.
+work. What is timed is the whole command, from its start to its end. Writes a page into a folder.
 """
 
 import argparse
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from bench.figures import markdown_table, run_facts
+from bench.figures import markdown_table, run_facts, write_page
+from bench.quiet import add_busy, await_quiet
 from bench.running_group import asked
 from cli.embedded.broker import Broker
 from cli.embedded.jars import KAFKA, obtain
@@ -126,7 +127,10 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, nargs="+", default=[20, 200, 1_000], metavar="N")
     parser.add_argument("--times", type=int, default=5, help="that each command is asked (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the page (%(default)s)")
+    add_busy(parser)
     options = parser.parse_args()
+    before = await_quiet(options.busy)
     rows = list[Sequence[object]]()
     with (
         tempfile.TemporaryDirectory(prefix="kcga-asking-") as made,
@@ -144,8 +148,8 @@ def main() -> None:
                 figures = (f"{of(times):.2f}" for of in (statistics.median, min, max))
                 rows.append((partitions, len(readers.consumers), f"`kcga {name}`", *figures))
     headings = ("partitions", "consumers", "command", "median, s", "shortest, s", "longest, s")
-    facts = run_facts("bench.asking", [("Asked", f"{options.times} times each"), ("Seed", str(options.seed))])
-    print(PAGE.format(facts=facts, table=markdown_table(headings, rows)))
+    facts = run_facts("bench.asking", before, [("Asked", f"{options.times} times each"), ("Seed", str(options.seed))])
+    write_page(options.folder / "asking.md", PAGE.format(facts=facts, table=markdown_table(headings, rows)))
 
 
 PAGE = """\

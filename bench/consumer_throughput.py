@@ -32,6 +32,7 @@ from confluent_kafka import Producer
 
 from bench.consumer_group import MeasuredGroup, WrittenCycle
 from bench.figures import markdown_table, percent, run_facts
+from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli.embedded.broker import Broker
 from cli.embedded.jars import DELTA, KAFKA, obtain
 from cli.embedded.java import find_java
@@ -141,11 +142,13 @@ def main() -> None:
     parser.add_argument("--memory-s", type=float, default=60.0, help="over which memory is watched (%(default)g s)")
     parser.add_argument("--share", type=float, default=1.0, help="of the paper's bytes (%(default)g)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    add_busy(parser)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     plot = given.folder / "consumer.svg"
     try:
         require_plotting(plot)
+        before = await_quiet(given.busy)
         noise = machine_noise()
         with tempfile.TemporaryDirectory(prefix="kcga-bench-") as scratch:
             bench = Bench(Path(scratch))
@@ -157,7 +160,7 @@ def main() -> None:
         raise SystemExit(str(error)) from error
     draw(measured, plot)
     page = given.folder / "consumer.md"
-    page.write_text(page_of(measured, memory, starts, noise, plot.name), encoding="utf-8")
+    page.write_text(page_of(measured, memory, starts, noise, before, plot.name), encoding="utf-8")
     print(f"{page} and {plot.name} are written")
 
 
@@ -417,6 +420,7 @@ def page_of(
     memory: Sequence[MemorySample],
     starts: Mapping[str, tuple[float, float]],
     noise: float,
+    before: LoadBefore,
     plot: str,
 ) -> str:
     rates = [
@@ -450,6 +454,7 @@ def page_of(
         (__doc__ or "").partition("\n\n")[2].strip(),
         run_facts(
             "bench.consumer_throughput",
+            before,
             [
                 ("Records", f"{RECORD_BYTES:,} bytes of JSON that hardly compresses"),
                 ("Spark", f"PySpark {metadata.version('pyspark')}, {DELTA.title}"),

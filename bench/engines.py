@@ -18,6 +18,7 @@ from time import perf_counter
 
 from bench.figures import markdown_table, run_facts
 from bench.oracle import Answer, by_cbc, by_highs
+from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli.errors import KcgaError
 from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 from cli.packing.progress import progress
@@ -165,6 +166,7 @@ def main() -> None:
         require_plotting(plot)
     except KcgaError as error:
         raise SystemExit(str(error)) from error
+    before = await_quiet(options.busy)
     cases: list[Case] = []
     sizes = list(zip(options.partitions, options.limits, options.iterations, strict=True))
     with progress("", len(sizes) * len(options.deltas)) as advance:
@@ -174,7 +176,7 @@ def main() -> None:
                 advance(f"{size:,} partitions, delta {delta:g}")
     draw(cases, plot)
     page = options.folder / "engines.md"
-    page.write_text(page_of(cases, options, plot.name), encoding="utf-8")
+    page.write_text(page_of(cases, options, before, plot.name), encoding="utf-8")
     print(f"{page} and {plot.name} are written")
 
 
@@ -188,6 +190,7 @@ class Options:
     engines: list[str]
     seed: int
     folder: Path
+    busy: bool
 
 
 def parse_options() -> Options:
@@ -200,6 +203,7 @@ def parse_options() -> Options:
     parser.add_argument("--engines", nargs="+", choices=[*ALL, BY_ITSELF], default=ALL, metavar="NAME")
     parser.add_argument("--seed", type=int, default=1, help="of the streams and the engines (%(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    add_busy(parser)
     given = parser.parse_args()
     sizes = given.partitions
     limits = given.limits or [1.0 if size < 1000 else 5.0 if size < 5000 else 20.0 for size in sizes]
@@ -209,7 +213,7 @@ def parse_options() -> Options:
     if not len(sizes) == len(limits) == len(iterations):
         parser.error("--limits and --iterations must have a number for each of --partitions")
     engines = ["auto", *(engine for engine in given.engines if engine != "auto")]
-    return Options(sizes, limits, iterations, given.deltas, given.weight, engines, given.seed, given.folder)
+    return Options(sizes, limits, iterations, given.deltas, given.weight, engines, given.seed, given.folder, given.busy)
 
 
 def draw(cases: Sequence[Case], file: Path) -> None:
@@ -239,7 +243,7 @@ def draw(cases: Sequence[Case], file: Path) -> None:
     save(figure, file)
 
 
-def page_of(cases: Sequence[Case], options: Options, plot: str) -> str:
+def page_of(cases: Sequence[Case], options: Options, before: LoadBefore, plot: str) -> str:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     facts = [
         (
@@ -259,7 +263,7 @@ def page_of(cases: Sequence[Case], options: Options, plot: str) -> str:
         "`neighbourhoods` are the phases of `auto` for large groups, each by itself. Gaps are to the best bound that "
         f"any engine has proven. `{BY_ITSELF}` is MBFP in a group of its own, which has followed it all along: that is "
         "what the consumers and the Rscore of `auto` are compared with.",
-        run_facts("bench.engines", facts),
+        run_facts("bench.engines", before, facts),
         f"![Gap against time; circles are delta {min(options.deltas):g}, triangles the others]({plot})",
         markdown_table(_HEADINGS, [case.row() for case in cases], words=2),
     ]

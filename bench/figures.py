@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from bench.quiet import LoadBefore
 from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
 
 _LIBRARIES = ("kcga", "ortools", "numpy")
@@ -43,16 +44,30 @@ def command(module: str) -> str:
     return shlex.join(["python", "-m", module, *sys.argv[1:]])
 
 
-def run_facts(module: str, facts: Sequence[tuple[str, str]] = ()) -> str:
-    """A Markdown list of what it takes to repeat the run."""
+def run_facts(module: str, before: LoadBefore | None, facts: Sequence[tuple[str, str]] = ()) -> str:
+    """A Markdown list of what it takes to repeat the run, and of what else the machine was doing.
+
+    Args:
+        module: the program.
+        before: the load before it began; None where nothing is measured that a load could change.
+        facts: what else there is to say.
+    """
     lines = (
         ("Command", f"`{command(module)}`"),
         *facts,
         ("Machine", machine()),
+        *([] if before is None else [("Load per core before", str(before))]),
         ("Versions", versions()),
         ("Date", datetime.now(tz=UTC).strftime("%Y-%m-%d")),
     )
     return "\n".join(f"- {name}: {value}" for name, value in lines)
+
+
+def write_page(file: Path, text: str) -> None:
+    """Writes a page, in a folder that need not be there, and says so."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    print(f"{file} is written")
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[object]], words: int = 1) -> str:

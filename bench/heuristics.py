@@ -1,17 +1,20 @@
 """How long each heuristic takes, against its plain rules, in one run: `python -m bench.heuristics`.
 
 A stream of the paper's kind, two measurements long: the group has the assignment that MBFP gives it for the first, and
-what is timed is the whole call on the second. Prints a Markdown table; every time is the best of several calls.
+what is timed is the whole call on the second. Every time is the best of several calls. Writes a page into a folder.
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import Protocol
 
 from bench import naive
-from bench.figures import markdown_table, run_facts
+from bench.figures import markdown_table, run_facts, write_page
+from bench.quiet import add_busy, await_quiet
+from cli.packing.progress import progress
 from domain.assignment import Assignment
 from domain.partitions import TopicPartition
 from domain.streams import paper_stream
@@ -55,26 +58,35 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, nargs="+", default=[100, 1_000, 10_000], metavar="N")
     parser.add_argument("--delta", type=float, default=10, help="largest change of a speed, percent (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the page (%(default)s)")
+    add_busy(parser)
     options = parser.parse_args()
+    before = await_quiet(options.busy)
+    rows = list[Sequence[object]]()
+    with progress("", len(options.partitions) * len(HEURISTICS)) as advance:
+        for partitions in options.partitions:
+            measured, speeds = paper_stream(partitions, 2, options.delta, clamp=CAPACITY, seed=options.seed)
+            instance = Instance(speeds, pack("mbfp", measured, CAPACITY), options.seed)
+            for name in HEURISTICS:
+                rows.append(row_of(partitions, name, instance))
+                advance(f"{partitions:,} partitions, {name}")
+    headings = ("partitions", "heuristic", "consumers", "ms", "plain rules, ms", "times faster")
+    sections = [
+        "# The heuristics",
+        "How long each takes, beside a plain program that does what its definition says. Both make the same plan.",
+        run_facts("bench.heuristics", before, [("Stream", f"delta {options.delta:g}, seed {options.seed}")]),
+        markdown_table(headings, rows, words=2),
+    ]
+    write_page(options.folder / "heuristics.md", "\n\n".join(sections) + "\n")
 
-    print("# The heuristics\n")
-    print("How long each takes, beside a plain program that does what its definition says. Both make the same plan.\n")
-    print(run_facts("bench.heuristics", [("Stream", f"delta {options.delta:g}, seed {options.seed}")]), end="\n\n")
-    print(
-        markdown_table(("partitions", "heuristic", "consumers", "ms", "plain rules, ms", "times faster"), [], words=2)
-    )
-    for partitions in options.partitions:
-        before, speeds = paper_stream(partitions, 2, options.delta, clamp=CAPACITY, seed=options.seed)
-        instance = Instance(speeds, pack("mbfp", before, CAPACITY), options.seed)
-        for name in HEURISTICS:
-            fast_ms, plan = instance.best_of(9, pack, name)
-            plain_ms, plain_plan = instance.best_of(1 if partitions > 2_000 else 5, naive.pack, name)
-            assert plan == plain_plan, f"{name} differs from its plain rules at {partitions} partitions"
-            print(
-                f"| {partitions:,} | {name} | {len(plan.consumers):,} | {fast_ms:.2f} | {plain_ms:.1f} |"
-                f" {plain_ms / fast_ms:.0f} |",
-                flush=True,
-            )
+
+def row_of(partitions: int, name: str, instance: Instance) -> tuple[object, ...]:
+    """One heuristic and its plain rules, on the same problem."""
+    fast_ms, plan = instance.best_of(9, pack, name)
+    plain_ms, plain_plan = instance.best_of(1 if partitions > 2_000 else 5, naive.pack, name)
+    assert plan == plain_plan, f"{name} differs from its plain rules at {partitions} partitions"
+    figures = (f"{fast_ms:.2f}", f"{plain_ms:.1f}", f"{plain_ms / fast_ms:.0f}")
+    return f"{partitions:,}", name, f"{len(plan.consumers):,}", *figures
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.figures import draw_course, markdown_table, run_facts
+from bench.quiet import LoadBefore, add_busy, await_quiet
 from bench.reaction import CALM_S, GROUP_WINDOW_S, LOAD, await_calm, handover, of_shift, planned, scaled, shifted
 from bench.running_group import Bench
 from bench.scale import Watch
@@ -64,15 +65,17 @@ def main() -> None:
     parser.add_argument("--shifts", type=int, default=4, help="of the load (%(default)s)")
     parser.add_argument("--capacity", type=float, default=1_500_000, help="of a consumer, in bytes/s (%(default)g)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    add_busy(parser)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     plot = options.folder / "one-machine.svg"
     require_plotting(plot)
+    before = await_quiet(options.busy)
     with tempfile.TemporaryDirectory(prefix="kcga-machine-") as folder, ExitStack() as stack:
         services = start_services(stack, Path(folder), Console(stderr=True), bootstrap_servers=None, kafka_port=None)
         course = run(services, Path(folder), options)
     page = options.folder / "one-machine.md"
-    page.write_text(page_of(course, options, plot.name) + "\n", encoding="utf-8")
+    page.write_text(page_of(course, options, before, plot.name) + "\n", encoding="utf-8")
     names = [f"decision {number}" for number in range(1, len(course.decisions) + 1)]
     phases = (("until the plan", course.plans), ("until the last start is acknowledged", course.handovers))
     draw_course(names, phases, plot)
@@ -133,7 +136,7 @@ def all_read(heard: Transcript, since: float) -> bool:
     return at >= since and len(lags) == len(report.partitions) and not any(lag.records for lag in lags.values())
 
 
-def page_of(course: Course, options: argparse.Namespace, plot: str) -> str:
+def page_of(course: Course, options: argparse.Namespace, before: LoadBefore, plot: str) -> str:
     migrations = [
         sum(entry.previous not in (None, entry.consumer) for entry in each.assignment) for each in course.decisions
     ]
@@ -163,7 +166,7 @@ def page_of(course: Course, options: argparse.Namespace, plot: str) -> str:
         [
             f"# {options.partitions:,} partitions on one machine",
             "Producer, broker, Spark, monitor, controller and consumers share the machine; nothing is simulated.",
-            run_facts("bench.one_machine", facts),
+            run_facts("bench.one_machine", before, facts),
             f"![How long each decision and its handover took]({plot})",
             markdown_table(("what", "measured"), rows),
         ]

@@ -12,6 +12,7 @@ from dataclasses import fields as fields_of
 from pathlib import Path
 
 from bench.figures import markdown_table, percent, run_facts
+from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli.errors import KcgaError, UsageError
 from cli.packing.engine_spec import EngineSpec, parse_engines
 from cli.packing.pareto_plot import Engine, draw_pareto
@@ -39,6 +40,7 @@ class Options:
     seed: int
     folder: Path
     paper: Path
+    busy: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ def main() -> None:
     specs = [*map(EngineSpec.parse, HEURISTICS), *options.exact]
     paper = read_papers_figures(options.paper)
 
+    before = await_quiet(options.busy)
     rows: list[Row] = []
     with progress("", len(options.deltas) * len(specs) * options.iterations) as advance:
         for delta in options.deltas:
@@ -95,7 +98,7 @@ def main() -> None:
     write_csv(rows, options.folder / "paper.csv")
     draw(rows, options, plot)
     page = options.folder / "paper.md"
-    page.write_text(page_of(rows, options, plot.name), encoding="utf-8")
+    page.write_text(page_of(rows, options, before, plot.name), encoding="utf-8")
     print(f"{page}, paper.csv and {plot.name} are written")
 
 
@@ -116,6 +119,7 @@ def parse_options() -> Options:
     parser.add_argument("--seed", type=int, default=1, help="of the streams and the engines (%(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     parser.add_argument("--paper", type=Path, default=PAPERS_FIGURES, help="the authors' figures, if at hand")
+    add_busy(parser)
     options = vars(parser.parse_args())
     options["deltas"] = sorted(set(options["deltas"]))
     try:
@@ -211,7 +215,7 @@ def draw(rows: Sequence[Row], options: Options, file: Path) -> None:
     save(figure, file)
 
 
-def page_of(rows: Sequence[Row], options: Options, plot: str) -> str:
+def page_of(rows: Sequence[Row], options: Options, before: LoadBefore, plot: str) -> str:
     by_key = {(row.algorithm, row.delta): row for row in rows}
     names = list(dict.fromkeys(row.algorithm for row in rows))
     exact = [name for name in names if name not in HEURISTICS]
@@ -239,7 +243,7 @@ def page_of(rows: Sequence[Row], options: Options, plot: str) -> str:
         "engine evolves its own assignment. The *cardinal bin score* (CBS) says how many more consumers an engine has "
         "than the one with the fewest, in the mean; the *Rscore*, how much write speed migrates in one iteration, in "
         "consumers. Less is better in both.",
-        run_facts("bench.paper", facts),
+        run_facts("bench.paper", before, facts),
         f"![Pareto plots]({plot})",
         "## All engines",
         "CBS over all engines, in percent:",

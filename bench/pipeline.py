@@ -26,6 +26,7 @@ from confluent_kafka import TopicPartition as Position
 from rich.console import Console
 
 from bench.figures import markdown_table, run_facts
+from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli import logs
 from cli.embedded.child import Child
 from cli.embedded.jars import KAFKA, obtain
@@ -208,6 +209,7 @@ def main() -> None:
     parser.add_argument("--for", dest="seconds", type=float, default=120.0, help="of load for each (%(default)g)")
     parser.add_argument("--seed", type=int, default=1, help="of the records (%(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    add_busy(parser)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     plot = options.folder / "pipeline.svg"
@@ -215,6 +217,7 @@ def main() -> None:
         require_plotting(plot)
     except KcgaError as error:
         raise SystemExit(str(error)) from error
+    before = await_quiet(options.busy)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kcga-pipeline-")))
         logs.configure("pipeline", stack.enter_context((folder / "log").open("w", encoding="utf-8")))
@@ -232,7 +235,7 @@ def main() -> None:
             print(f"{name}: p99 {np.quantile(outcomes[-1].waits_s, 0.99):.1f} s", file=sys.stderr)
     draw(outcomes, plot)
     page = options.folder / "pipeline.md"
-    page.write_text(page_of(outcomes, options.seconds, options.seed, plot.name) + "\n", encoding="utf-8")
+    page.write_text(page_of(outcomes, options.seconds, options.seed, before, plot.name) + "\n", encoding="utf-8")
     print(f"{page} and {plot.name} are written")
 
 
@@ -252,7 +255,7 @@ def draw(outcomes: Sequence[Outcome], file: Path) -> None:
     save(figure, file)
 
 
-def page_of(outcomes: Sequence[Outcome], seconds: float, seed: int, plot: str) -> str:
+def page_of(outcomes: Sequence[Outcome], seconds: float, seed: int, before: LoadBefore, plot: str) -> str:
     rows = []
     for each in outcomes:
         quantiles = [f"{np.quantile(each.waits_s, share):.1f}" for share in _QUANTILES]
@@ -274,6 +277,7 @@ def page_of(outcomes: Sequence[Outcome], seconds: float, seed: int, plot: str) -
         "the lake.",
         run_facts(
             "bench.pipeline",
+            before,
             [
                 ("Load", f"that of `kcga up`, {seconds:g} s each, seed {seed}"),
                 ("Capacity", f"a quota of the broker gives each client {CONSUMER_CAPACITY / 1000:g} kB/s"),

@@ -18,6 +18,7 @@ from datetime import date
 from pathlib import Path
 
 from bench.figures import markdown_table, run_facts
+from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli.embedded.jars import DELTA, obtain
 from cli.embedded.java import find_java
 from cli.embedded.spark import SparkConnectServer
@@ -49,8 +50,10 @@ def main() -> None:
     parser.add_argument("--files", type=int, nargs="+", default=[1_000, 10_000], help="of the tables (1000 10000)")
     parser.add_argument("--times", type=int, default=2, help="that each is asked for (%(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    add_busy(parser)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    before = await_quiet(options.busy)
     figures = []
     try:
         with tempfile.TemporaryDirectory(prefix="kcga-positions-") as scratch:
@@ -67,7 +70,7 @@ def main() -> None:
     except KcgaError as error:
         raise SystemExit(str(error)) from error
     page = options.folder / "positions.md"
-    page.write_text(page_of(figures) + "\n", encoding="utf-8")
+    page.write_text(page_of(figures, before) + "\n", encoding="utf-8")
     print(f"{page} is written")
     if missed := [f"{row[0]} files, {row[1]} partitions" for row in figures if row[2] == LOG and float(row[4]) > BAR_S]:
         sys.exit(f"the median is above {BAR_S:g} s: {'; '.join(missed)}")
@@ -166,13 +169,13 @@ def ask(lake: Lake, files: int, times: int) -> Iterator[tuple[str, ...]]:
             yield f"{files:,}", str(partitions), kind, *(f"{figure:.2f}" for figure in shown)
 
 
-def page_of(figures: list[tuple[str, ...]]) -> str:
+def page_of(figures: list[tuple[str, ...]], before: LoadBefore) -> str:
     headings = ("files", "partitions", "asked of", "first [s]", "median [s]", "longest [s]")
     return "\n\n".join(
         [
             "# Where reading goes on",
             (__doc__ or "").partition("\n\n")[2].replace(" Writes a page into a folder.", "").strip(),
-            run_facts("bench.positions", [("Lake", DELTA.title)]),
+            run_facts("bench.positions", before, [("Lake", DELTA.title)]),
             markdown_table(headings, figures),
             f"The bar is {BAR_S:g} s for the median of what is asked of the log. *First*: of its kind; in the first "
             "row the server still loads what it takes.",

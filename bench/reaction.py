@@ -2,7 +2,7 @@
 
 Two parts. In the first the monitor alone, with the paper's window, follows partitions whose load steps up and down. In
 the second a whole group reads 200 partitions, and again and again one consumer's share of the load grows to more than
-its capacity, so that partitions move between consumers that there are. Prints a page in Markdown.
+its capacity, so that partitions move between consumers that there are. Writes a page into a folder.
 """
 
 import argparse
@@ -17,7 +17,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.figures import markdown_table, run_facts
+from bench.figures import markdown_table, run_facts, write_page
+from bench.quiet import LoadBefore, add_busy, await_quiet
 from bench.running_group import Bench
 from bench.stepped_load import SteppedLoad
 from bench.timings import convergence_s, creates, handover_s, is_for_an_overload, plan_s, reaction_s
@@ -75,6 +76,7 @@ class Figures:
 
 def main() -> None:
     options = parse_options()
+    before = await_quiet(options.busy)
     figures = Figures()
     console = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="kcga-reaction-") as folder, ExitStack() as stack:
@@ -86,7 +88,7 @@ def main() -> None:
                 shift_load(services, Path(folder), options.partitions, options.shifts, figures)
             except TimeoutError as error:
                 console.print(f"the second part ended early, its figures are of what was done: {error}")
-    print_page(figures, options)
+    tell(figures, options, before)
 
 
 def parse_options() -> argparse.Namespace:
@@ -94,6 +96,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=8, help="partitions of the first part; each steps up and down")
     parser.add_argument("--partitions", type=int, default=200, help="of the second part")
     parser.add_argument("--shifts", type=int, default=8, help="of the load in the second part")
+    parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the page (%(default)s)")
+    add_busy(parser)
     return parser.parse_args()
 
 
@@ -201,7 +205,12 @@ def measured(figure: float | None) -> list[float]:
     return [] if figure is None else [figure]
 
 
-def print_page(figures: Figures, options: argparse.Namespace) -> None:
+def tell(figures: Figures, options: argparse.Namespace, before: LoadBefore) -> None:
+    """Writes the page.
+
+    Raises:
+        SystemExit: a bar is missed.
+    """
     rows = [
         ("load step to the monitor's reaction", figures.reaction, 1.0),
         ("load step to convergence", figures.convergence, 30.0),
@@ -226,7 +235,8 @@ def print_page(figures: Figures, options: argparse.Namespace) -> None:
             if values
         ],
     )
-    print(PAGE.format(facts=run_facts("bench.reaction"), table=table))
+    page = PAGE.format(facts=run_facts("bench.reaction", before), table=table)
+    write_page(options.folder / "reaction.md", page)
     missed = [
         what for what, values, bar in rows if bar is not None and not (values and statistics.median(values) <= bar)
     ]

@@ -29,6 +29,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Pro
 from confluent_kafka import TopicPartition as Position
 
 from bench.figures import draw_course, markdown_table, run_facts
+from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli import logs
 from cli.background import Background
 from cli.embedded.broker import Broker
@@ -374,6 +375,7 @@ def main() -> None:
         require_plotting(plot)
     except KcgaError as error:
         raise SystemExit(str(error)) from error
+    before = await_quiet(options.busy)
     settings = ControllerSettings(
         consumer_capacity=CAPACITY,
         max_consumers=round(1.3 * options.consumers),
@@ -400,7 +402,7 @@ def main() -> None:
     messages = Messages(crowd.traffic, said.count("a message was dropped"))
     draw(passages, plot)
     page = options.folder / "scale.md"
-    page.write_text(page_of(options, passages, watch, messages, rest, plot.name) + "\n", encoding="utf-8")
+    page.write_text(page_of(options, passages, watch, messages, rest, before, plot.name) + "\n", encoding="utf-8")
     print(f"{page} and {plot.name} are written")
     if missed := list(misses(passages, watch, messages)):
         sys.exit(f"a bar is missed: {'; '.join(missed)}")
@@ -415,6 +417,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--within", type=float, default=180.0, help="seconds for each change (%(default)g)")
     parser.add_argument("--seed", type=int, default=1, help="of the speeds (%(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    add_busy(parser)
     return parser.parse_args()
 
 
@@ -476,6 +479,7 @@ def page_of(
     watch: Watch,
     messages: Messages,
     rest: Rest,
+    before: LoadBefore,
     plot: str,
 ) -> str:
     rows = [
@@ -514,7 +518,7 @@ def page_of(
         f"# {options.partitions:,} partitions, about {options.consumers:,} consumers",
         "Broker, controller, solver and messages are real; the consumers are simulated: they speak the protocol and "
         "read nothing. All of them, and the monitor, are one process beside the controller's.",
-        run_facts("bench.scale", facts),
+        run_facts("bench.scale", before, facts),
         f"![How long each change took; the line is {DECIDED_WITHIN_S:g} s]({plot})",
         markdown_table(headings, rows),
         f"- The controller's memory: {watch.peak_bytes / 2**20:,.0f} MiB at most. At rest it takes {rest.cores:.2f} of "

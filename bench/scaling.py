@@ -15,6 +15,7 @@ from time import perf_counter
 import numpy as np
 
 from bench.figures import markdown_table, run_facts
+from bench.quiet import add_busy, await_quiet
 from cli.errors import KcgaError
 from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 from cli.packing.progress import progress
@@ -112,6 +113,7 @@ def main() -> None:
     parser.add_argument("--weight", type=float, default=0.5, help="lambda (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the streams and the engine (%(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    add_busy(parser)
     given = parser.parse_args()
     if not len(given.partitions) == len(given.limits) == len(given.iterations):
         parser.error("--limits and --iterations must have a number for each of --partitions")
@@ -121,6 +123,7 @@ def main() -> None:
         require_plotting(plot)
     except KcgaError as error:
         raise SystemExit(str(error)) from error
+    before = await_quiet(given.busy)
     sizes = list(zip(given.partitions, given.limits, given.iterations, strict=True))
     runs: list[Run] = []
     with progress("", len(sizes) * len(given.shapes)) as advance:
@@ -140,7 +143,7 @@ def main() -> None:
         "with speeds that are log-normal or fall by Zipf's law, and that drift by a tenth from one measurement to the "
         "next. Each line is one call of `auto`; the last column is what MBFP makes of the same problem, in consumers "
         "and Rscore.",
-        run_facts("bench.scaling", facts),
+        run_facts("bench.scaling", before, facts),
         f"![Gap of each call, by shape; the line is 1 %]({plot.name})",
         markdown_table(_HEADINGS, [run.row for run in runs], words=4),
     ]

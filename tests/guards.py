@@ -571,7 +571,7 @@ That each record is read once rests on guards ([exactly once](decisions/0007-exa
 purpose, by one small change of the code, and tests must fail. The models do the same with the protocol itself
 (`tests/controller/test_handover_model.py`, `tests/consumer/test_exactly_once_model.py`).
 
-{run_facts("tests.guards", facts)}
+{run_facts("tests.guards", None, facts)}
 
 {markdown_table(headings, rows, words=len(headings))}"""
 

@@ -17,6 +17,7 @@ from bench.latency.kcga_group import RECORD_BYTES
 from bench.latency.plot import draw
 from bench.latency.shapes import SHAPES, STEP_S
 from bench.latency.times import load
+from bench.quiet import add_busy, await_quiet
 from cli.errors import KcgaError
 from cli.packing.plotting import require_plotting
 from cli.packing.progress import progress
@@ -49,6 +50,7 @@ def main() -> None:
         require_plotting(plot)
     except KcgaError as error:
         raise SystemExit(str(error)) from error
+    before = await_quiet(options.busy)
     steps = round(options.minutes * 60 / STEP_S)
     times = load()
 
@@ -73,7 +75,7 @@ def main() -> None:
     write_csv(outcomes, options.folder / "latency.csv")
     draw(outcomes, plot)
     file = options.folder / "latency.md"
-    file.write_text(page.page_of(outcomes, options.seed, options.minutes, times, plot.name), encoding="utf-8")
+    file.write_text(page.page_of(outcomes, options.seed, options.minutes, times, before, plot.name), encoding="utf-8")
     print(f"{file}, latency.csv and {plot.name} are written")
 
 
@@ -107,6 +109,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of the loads and of what handovers take (%(default)s)")
     parser.add_argument("--processes", type=int, default=cores, help="at one time (%(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    add_busy(parser)
     options = parser.parse_args()
     if options.minutes * 60 <= WARM_UP_S:
         parser.error(f"--minutes {options.minutes:g}: it must be more than the {WARM_UP_S / 60:g} that are not counted")

@@ -16,6 +16,7 @@ from bench.figures import markdown_table, run_facts
 from bench.latency.kcga_group import UNCOMMITTED_S, KcgaGroup
 from bench.latency.queues import NOBODY, Queues
 from bench.latency.times import Times, load, unread_s
+from bench.quiet import add_busy, await_quiet
 from cli.embedded.load_profile import demo_profile
 from cli.packing.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 from cli.settings import Settings
@@ -93,10 +94,12 @@ def main() -> None:
     parser.add_argument("summary", type=Path)
     parser.add_argument("--for", dest="seconds", type=float, default=120.0, help="as the run (%(default)g)")
     parser.add_argument("--to", type=Path, default=Path("docs/benchmarks"), help="folder of the results (%(default)s)")
+    add_busy(parser)
     options = parser.parse_args()
     options.to.mkdir(parents=True, exist_ok=True)
     plot = options.to / "latency-check.svg"
     require_plotting(plot)
+    before = await_quiet(options.busy)
     summary = Summary.model_validate_json(options.summary.read_text(encoding="utf-8"))
     settings = load_settings(options.folder / "settings.toml")
     record_bytes = summary.bytes_written / summary.produced
@@ -114,7 +117,7 @@ def main() -> None:
         "# The simulation beside a real run",
         "The load of `kcga up`, on a real broker and a real lake, and in the simulation of "
         "[latency.md](latency.md) with the same settings.",
-        run_facts("bench.latency.check", [("Seeds", f"{SEEDS[0]} to {SEEDS[-1]}")]),
+        run_facts("bench.latency.check", before, [("Seeds", f"{SEEDS[0]} to {SEEDS[-1]}")]),
         f"![Consumers over time, in the real run and in those of the simulation]({plot.name})",
         markdown_table(("", "real", "simulated, least", "median", "most"), rows),
         "Where the simulation has the higher figures, it makes kcga look worse than it is.",

@@ -16,6 +16,7 @@ from bench.latency.kafka_group import HEARTBEAT_S
 from bench.latency.kcga_group import MESSAGE_S, RECORD_BYTES, SOLVE_LIMIT_S, UNCOMMITTED_S, WINDOW_S
 from bench.latency.shapes import PARTITIONS, STEP_S
 from bench.latency.times import Times
+from bench.quiet import LoadBefore
 
 REFERENCE = "kcga exact@0.5"
 """kcga as it is unless something is set."""
@@ -33,7 +34,7 @@ _HEADINGS = (
 )
 
 
-def page_of(outcomes: Sequence[Outcome], seed: int, minutes: float, times: Times, plot: str) -> str:
+def page_of(outcomes: Sequence[Outcome], seed: int, minutes: float, times: Times, before: LoadBefore, plot: str) -> str:
     shapes = list(dict.fromkeys(outcome.shape for outcome in outcomes))
     facts = [
         ("Seed", str(seed)),
@@ -44,7 +45,7 @@ def page_of(outcomes: Sequence[Outcome], seed: int, minutes: float, times: Times
         "# From produce to read: kcga beside what users have today",
         "How long records wait until somebody reads them, and how many consumers that takes. A simulation: its queues "
         "are exact, kcga's controller and solver are the real ones, and what handovers take was measured.",
-        run_facts("bench.latency", facts),
+        run_facts("bench.latency", before, facts),
         f"![Consumer-hours against p99]({plot})",
         "## In short",
         "\n".join(f"- {sentence}" for sentence in _in_short(outcomes, shapes)),

@@ -65,7 +65,7 @@ def test_the_papers_experiment_writes_a_page_its_figures_and_its_plots(
     recorded.write_text("delta,algorithm,cbs,e_rscore\n5,mbfp,0.123456,98.765\n")
     folder = tmp_path / "results"
     sizes = ["--partitions", "12", "--iterations", "3", "--deltas", "25", "5", "--exact", "exact@0.5"]
-    monkeypatch.setattr("sys.argv", ["paper", *sizes, "--folder", str(folder), "--paper", str(recorded)])
+    monkeypatch.setattr("sys.argv", ["paper", *sizes, "--folder", str(folder), "--paper", str(recorded), "--busy"])
     paper.main()
     assert "are written" in capsys.readouterr().out
     assert {file.name for file in folder.iterdir()} == {"paper.md", "paper.csv", "paper.svg"}

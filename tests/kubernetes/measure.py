@@ -1,9 +1,10 @@
 """How long Kubernetes lets a group wait: from a plan to its consumers, and from the death of a controller to the next.
 
-`python -m tests.kubernetes.measure > docs/benchmarks/deployments.md` makes the page: on the real control plane, with
-processes as pods, on an otherwise quiet machine. What containers take, `make test-pods` prints.
+`python -m tests.kubernetes.measure` writes the page into a folder: on the real control plane, with processes as pods.
+What containers take, `make test-pods` prints.
 """
 
+import argparse
 import statistics
 import tempfile
 import time
@@ -13,7 +14,8 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 from kubernetes import client
 
-from bench.figures import markdown_table, run_facts
+from bench.figures import markdown_table, run_facts, write_page
+from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli.embedded.broker import Broker
 from cli.embedded.jars import DELTA, KAFKA, obtain
 from cli.embedded.java import find_java
@@ -104,12 +106,12 @@ def seconds_until(condition: Callable[[], bool], began: float) -> float:
     return time.monotonic() - began
 
 
-def page(figures: Figures) -> str:
+def page(figures: Figures, before: LoadBefore) -> str:
     rows = [
         (what, len(values), f"{min(values):.2f}", f"{statistics.median(values):.2f}", f"{max(values):.2f}")
         for what, values in figures.items()
     ]
-    facts = run_facts("tests.kubernetes.measure", [("Lease", f"`lease_s = {KubernetesSettings().lease_s}`")])
+    facts = run_facts("tests.kubernetes.measure", before, [("Lease", f"`lease_s = {KubernetesSettings().lease_s}`")])
     return f"""\
 # How long Kubernetes lets a group wait
 
@@ -118,10 +120,18 @@ are applied within 1 s, and that a standby takes over within 15 s. What containe
 
 {facts}
 
-{markdown_table(("what, in seconds", "times", "least", "median", "most"), rows)}"""
+{markdown_table(("what, in seconds", "times", "least", "median", "most"), rows)}
+"""
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.kubernetes.measure", description=(__doc__ or "").partition(":")[0]
+    )
+    parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the page (%(default)s)")
+    add_busy(parser)
+    options = parser.parse_args()
+    before = await_quiet(options.busy)
     go = GO.find()
     assert go is not None, "there is no Go"
     java = find_java()
@@ -138,7 +148,7 @@ def main() -> None:
         consumer = {"spark_remote": spark.remote, "lake_root": str(Path(made, "lake"))}
         with a_group(control_plane, node, broker.bootstrap_servers, TOPIC, consumer, Path(made)) as group:
             figures |= measure_group(group)
-    print(page(figures))  # noqa: T201
+    write_page(options.folder / "deployments.md", page(figures, before))
 
 
 if __name__ == "__main__":
