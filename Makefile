@@ -11,7 +11,7 @@ SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
 # Tests wait most of their time: many at once keep the processors busy. Those of a group share a service of their own.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc)))) --dist loadgroup
 
-.PHONY: up test unit coverage tools test-pods test-kills check docs pictures format image bench fire lock clean guards
+.PHONY: up test unit coverage tools test-pods test-kills check docs pictures format image bench fire lock clean guards hooks
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -36,11 +36,15 @@ tools:  ## What tests need of the system: a browser, Prometheus, Go (installs it
 guards: $(READY)  ## Breaks each guard of the protocol on purpose: tests must fail; an hour (ARGS="--unit": ten minutes)
 	@$(BIN)/python -m tests.guards --page docs/guards.md $(ARGS)
 
-check: $(READY)  ## Style, types, and which package may import which
+check: $(READY)  ## Style, types, which package may import which, and spelling
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/codespell
+
+hooks: $(READY)  ## What check does, before each commit
+	@$(BIN)/pre-commit install
 
 test-kills: $(READY)  ## Kills and freezes every part of the system, each while a plan is under way: ten minutes
 	@$(BIN)/python -m pytest tests/fire/kill_matrix.py $(ARGS)
