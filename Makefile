@@ -1,6 +1,7 @@
 # Everything runs in its own environment, .venv, with the versions locked in requirements-dev.txt.
 PYTHON ?= python3
 ARGS ?=
+PYTHONS ?= 3.11 3.12 3.13 3.14
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +12,7 @@ SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
 # Tests wait most of their time: many at once keep the processors busy. Those of a group share a service of their own.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc)))) --dist loadgroup
 
-.PHONY: up test unit coverage tools test-pods test-kills check docs pictures format image bench fire lock clean guards hooks
+.PHONY: up test unit coverage tools test-pods test-kills check docs pictures format image bench fire lock clean guards hooks pythons
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -29,6 +30,13 @@ coverage: $(READY)  ## Every test again, with what they run of the product: its 
 	@$(BIN)/coverage run -m pytest $(SIDE_BY_SIDE) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/python -m tests.coverage_gaps
+pythons:  ## The unit tests on every Python that kcga runs on and that is here, each in an environment of its own
+	@failed=; for version in $(PYTHONS); do \
+		if ! "python$$version" --version >/dev/null 2>&1; then echo "python$$version is not installed" >&2; continue; fi; \
+		echo "python$$version:" >&2; \
+		$(MAKE) --no-print-directory unit VENV=".venv-$$version" PYTHON="python$$version" || failed="$$failed $$version"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "the tests fail on Python$$failed" >&2; exit 1; fi
 
 tools:  ## What tests need of the system: a browser, Prometheus, Go (installs it as root on Debian)
 	@$(PYTHON) -m tests.tools --install
@@ -105,5 +113,5 @@ lock:  ## Resolves the newest versions that pyproject.toml allows (needs uv)
 	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade pyproject.toml --extra dev --output-file requirements-dev.txt
 
 clean:  ## Removes what make made; the jars stay in the cache folder of the user (KCGA_CACHE)
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(PYTHONS:%=$(VENV)-%) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
