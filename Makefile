@@ -6,13 +6,10 @@ PYTHONS ?= 3.11 3.12 3.13 3.14
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-BENCHMARKS := docs/benchmarks
 # Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
-# Tests wait most of their time: many at once keep the processors busy. Those of a group share a service of their own.
-SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc)))) --dist loadgroup
 
-.PHONY: up test unit coverage tools test-pods test-kills check docs pictures format image bench fire lock clean guards hooks pythons
+.PHONY: up test unit pythons coverage tools test-pods test-kills guards check hooks docs pictures format image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -24,12 +21,6 @@ test: $(READY)  ## Every test, many side by side (ARGS="tests/consumer" names so
 unit: $(READY)  ## For every save: what needs no service, within a minute
 	@$(BIN)/python -m pytest -m "not integration and not slow" --hypothesis-profile quick --numprocesses $(shell nproc) $(ARGS)
 
-coverage: $(READY)  ## Every test again, with what they run of the product: its share, and the longest pieces that none runs
-	@$(BIN)/python -m tests.prepare
-	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest $(SIDE_BY_SIDE) $(ARGS)
-	@$(BIN)/coverage combine --quiet
-	@$(BIN)/python -m tests.coverage_gaps
 pythons:  ## The unit tests on every Python that kcga runs on and that is here, each in an environment of its own
 	@failed=; for version in $(PYTHONS); do \
 		if ! "python$$version" --version >/dev/null 2>&1; then echo "python$$version is not installed" >&2; continue; fi; \
@@ -37,6 +28,13 @@ pythons:  ## The unit tests on every Python that kcga runs on and that is here, 
 		$(MAKE) --no-print-directory unit VENV=".venv-$$version" PYTHON="python$$version" || failed="$$failed $$version"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "the tests fail on Python$$failed" >&2; exit 1; fi
+
+coverage: $(READY)  ## Every test again, with what they run of the product: its share, and the longest pieces that none runs
+	@$(BIN)/python -m tests.prepare
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/python -m tests.coverage_gaps
 
 tools:  ## What tests need of the system: a browser, Prometheus, Go (installs it as root on Debian)
 	@$(PYTHON) -m tests.tools --install
