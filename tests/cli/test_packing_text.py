@@ -64,7 +64,7 @@ def test_a_look_at_the_first_line_takes_nothing_away() -> None:
     [
         ("a.csv", b"fine\nnot \xff fine\n", r"a\.csv, line 2: byte 5 is no UTF-8"),
         ("a.csv.gz", b"speed\n", r"a\.csv\.gz is not gzip"),
-        ("a.csv", gzip.compress(b"speed\n" * 1000)[:-12], r"a\.csv, line \d+: the gzip data is damaged"),
+        ("a.csv", gzip.compress(b"speed\n" * 1000, mtime=0)[:-12], r"a\.csv, line \d+: the gzip data is damaged"),
     ],
 )
 def test_data_that_is_not_what_it_should_be_is_named(tmp_path: Path, name: str, data: bytes, reason: str) -> None:
