@@ -34,14 +34,15 @@ def driver(broker: SharedBroker, metadata_topic: str, unique_name: str) -> Itera
 
 @pytest.fixture
 def consumer_settings(spark_server: SharedSpark, lake_root: Path) -> dict[str, Any]:
-    """Short cycles, so that a test sees many."""
+    """Short cycles, so that a test sees many, and time for Spark on a busy machine."""
     return {
         "spark_remote": spark_server.remote,
         "lake_root": str(lake_root),
         "batch_bytes": 500_000,
         "wait_time_secs": 0.3,
         "heartbeat_s": 0.3,
-        "give_up_after_s": 60.0,
+        "give_up_after_s": 600.0,
+        "write_limit_s": 240.0,
     }
 
 

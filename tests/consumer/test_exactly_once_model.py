@@ -253,7 +253,7 @@ def violation(protocol: Protocol, processes: int = 3) -> tuple[str, World] | Non
     return None
 
 
-@pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.slow(50))])
 def test_nothing_is_lost_or_doubled_whatever_dies_or_wakes_up_when(processes: int) -> None:
     assert violation(Protocol(), processes) is None
 

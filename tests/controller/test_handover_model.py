@@ -16,9 +16,9 @@ OF_TWO_TOPICS = (TopicPartition("clicks", 0), TopicPartition("orders", 0))
         Faults(plans=1, losses=1, resends=1),
         Faults(plans=1, deaths=1),
         Faults(plans=1, replacements=1, losses=1),
-        pytest.param(Faults(plans=1, suspicions=1), marks=pytest.mark.slow),
-        pytest.param(Faults(plans=0, suspicions=1, replacements=1), marks=pytest.mark.slow),
-        pytest.param(Faults(plans=0, deaths=1, replacements=1), marks=pytest.mark.slow),
+        pytest.param(Faults(plans=1, suspicions=1), marks=pytest.mark.slow(60)),
+        pytest.param(Faults(plans=0, suspicions=1, replacements=1), marks=pytest.mark.slow(60)),
+        pytest.param(Faults(plans=0, deaths=1, replacements=1), marks=pytest.mark.slow(60)),
     ],
     ids=str,
 )
@@ -45,7 +45,7 @@ def test_so_it_is_where_the_partitions_are_of_two_topics(faults: Faults) -> None
         pytest.param(
             Guards(tells_what_it_takes_over=False),
             Faults(plans=1, suspicions=1, deaths=1),
-            marks=pytest.mark.slow,
+            marks=pytest.mark.slow(80),
         ),
     ],
     ids=["starts name nobody", "a new controller has nobody obey it first", "who holds is taken for one who reads"],
