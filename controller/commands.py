@@ -55,6 +55,7 @@ class Claim:
     paused: bool
     unsealed: tuple[str, ...]
     settled: tuple[str, ...]
+    members: tuple[str, ...] = ()
     creation_limit: CreationLimit | None = None
 
 

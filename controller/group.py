@@ -95,6 +95,17 @@ class Group(Mapping[ConsumerId, Member]):
     def __len__(self) -> int:
         return len(self._members)
 
+    @property
+    def counted_on(self) -> tuple[str, ...]:
+        """The processes of the members, as far as they have been heard of and have not left; in ascending order."""
+        return tuple(
+            sorted(
+                writer(member.consumer, member.incarnation)
+                for member in self._members.values()
+                if member.incarnation is not None and not member.condemned and member.state is not ConsumerState.LEAVING
+            )
+        )
+
     def add(self, consumer: ConsumerId, at: float, barrier: Order | None = None) -> None:
         """A consumer was created; or found to exist, and then `barrier` is the first command that it gets."""
         self._members[consumer] = Member(consumer, since=at, heard_at=at, barrier=barrier)

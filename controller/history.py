@@ -1,4 +1,8 @@
-"""What a controller that begins learns from the history of partition 0 of `consumer.metadata`."""
+"""What a controller that begins learns from partition 0 of `consumer.metadata`.
+
+The newest claim there says what all that was heard before it amounts to, and up to where its controller had heard: the
+next one reads on from there. So what a beginning takes does not grow with the time that the group has run.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,21 +32,29 @@ class Beginning:
     """See `ControllerClaim`."""
 
 
-def beginning(history: Iterable[MessageToController]) -> Beginning:
-    """What all messages that the partition holds, in their order, amount to.
+def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | None = None) -> Beginning:
+    """What the messages, each looked at once and not kept, amount to.
 
-    The topic keeps them for a while only. What is older has been said again by a claim; of what the claims do not say,
-    a process that has been silent for longer than the topic keeps anything is forgotten.
+    Args:
+        messages: of the partition in their order: all from the claim's `heard_to` on, or all that it holds.
+        claim: the newest of them, if it says up to where its controller had heard. Where it does not, or there is none,
+            every claim counts for what it says. A process that none names, and that has been silent for longer than
+            the topic keeps anything, is then forgotten.
     """
     epoch, paused = 0, False
     unsealed: set[str] = set()
     settled: tuple[str, ...] = ()
     left: set[str] = set()
-    for message in history:
+    if claim is not None:
+        epoch, paused, settled = claim.epoch, claim.paused, claim.settled
+        unsealed.update(claim.unsealed, claim.members)
+    for message in messages:
         match message:
+            case ControllerClaim() if claim is not None:  # the same one, or one before: it has said it again
+                epoch = max(epoch, message.epoch)
             case ControllerClaim():
                 epoch, paused, settled = max(epoch, message.epoch), message.paused, message.settled
-                unsealed.update(message.unsealed)
+                unsealed.update(message.unsealed, message.members)
             case ConsumerReport():
                 epoch = max(epoch, message.applied_epoch)
                 (left if message.state is ConsumerState.LEAVING else unsealed).add(message.writer)

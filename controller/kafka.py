@@ -6,10 +6,10 @@ begins thereby fences the one before: what a deposed controller still sends is r
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
 from controller.commands import Claim
@@ -32,6 +32,14 @@ log = structlog.get_logger()
 PATIENCE = {"socket.timeout.ms": 10_000, "topic.metadata.refresh.interval.ms": 10_000}
 """For a broker that hangs: with the clients' defaults it would hold everything up for a minute."""
 BEGIN_TIMEOUT_S = 60.0
+LOOK_BACK = 100
+"""The newest claim is looked for among so many offsets at first, from the end of the partition back; among ten times as
+many each further time. It is there every two seconds while a controller acts."""
+MOST_LOOK_BACK = 1_000_000
+CLAIM_MARK = b"claim"
+"""Is in every claim: what is without it need not be decoded to know that it is none."""
+SMALL_QUEUE = {"queued.max.messages.kbytes": 16_384}
+"""For all that is read at the beginning: without it the client takes up to 64 MB ahead."""
 RETRY_S = 0.2
 SEND_TIMEOUT_S = 5.0
 """What brokers do not take in so long is tried again later: meanwhile the controller hears what there is to hear."""
@@ -84,6 +92,7 @@ class KafkaLink:
         )
         self._consumer = Consumer(
             {
+                **SMALL_QUEUE,
                 **common,
                 "group.id": f"{group}.controller",
                 "enable.auto.commit": False,
@@ -91,6 +100,8 @@ class KafkaLink:
                 "fetch.wait.max.ms": 50,
             }
         )
+        self._heard_to = 0
+        """The offset of partition 0 before which everything has been handed on."""
 
     def begin(self) -> Beginning:
         """Fences the controllers before this one, and claims an epoch that is higher than all that were.
@@ -100,9 +111,10 @@ class KafkaLink:
             DeposedError: another controller began at the same time.
         """
         self._producer.init_transactions(BEGIN_TIMEOUT_S)
-        history, end = self._history()
-        begun = beginning(history)
-        self._epoch = begun.epoch
+        low, end = self._bounds(Position(self._names.metadata, topics.CONTROLLER_PARTITION))
+        claim, start = self._newest_claim(low, end)
+        begun = beginning(self._said(start, end), claim)
+        self._epoch, self._heard_to = begun.epoch, end
         self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled))
         # Reports from before may be of processes that are gone; the newest speeds hold as long as they are fresh. What
         # has come since the history was read counts: an operator's request may be among it.
@@ -112,7 +124,7 @@ class KafkaLink:
         return begun
 
     def claim(self, claim: Claim) -> None:
-        """Says who acts, and what the next controller has to know.
+        """Says who acts, and what the next controller has to know: all that was received until now has to be in it.
 
         Raises:
             DeposedError: another controller has begun.
@@ -126,6 +138,8 @@ class KafkaLink:
             paused=claim.paused,
             unsealed=claim.unsealed,
             settled=claim.settled,
+            members=claim.members,
+            heard_to=self._heard_to,
             creation_limit=claim.creation_limit,
         )
         self._send([(self._names.metadata, topics.CONTROLLER_PARTITION, message)])
@@ -140,14 +154,15 @@ class KafkaLink:
         """
         asked = Position(self._names.decisions, 0, int(moment * 1000))
         (start,) = self._consumer.offsets_for_times([asked], BEGIN_TIMEOUT_S)
-        records, _ = self._records(start) if start.offset >= 0 else ([], 0)  # below 0: none is so young
-        self._consumer.assign(self._received_from)
         decisions = []
-        for record in records:
-            try:
-                decisions.append(Decision.decode(record.value()))
-            except MessageError as error:
-                log.warning("a decision was dropped", offset=record.offset(), reason=str(error))
+        if start.offset >= 0:  # otherwise none is so young
+            low, end = self._bounds(start)
+            for record in self._records(start.topic, start.partition, max(low, start.offset), end):
+                try:
+                    decisions.append(Decision.decode(record.value()))
+                except MessageError as error:
+                    log.warning("a decision was dropped", offset=record.offset(), reason=str(error))
+        self._consumer.assign(self._received_from)
         return decisions
 
     def receive(self, timeout_s: float) -> list[Received]:
@@ -167,6 +182,7 @@ class KafkaLink:
                 if record.topic() == self._names.write_speed:
                     received.append(WriteSpeedReport.decode(record.value()))
                     continue
+                self._heard_to = (record.offset() or 0) + 1
                 message = decode_to_controller(record.value())
                 if not isinstance(message, ControllerClaim) or message.incarnation == self._incarnation:
                     received.append(message)
@@ -224,27 +240,49 @@ class KafkaLink:
             raise
         self._unfinished = None
 
-    def _history(self) -> tuple[list[MessageToController], int]:
-        """All messages that partition 0 of the metadata topic holds now, in their order, and the offset of its end."""
-        beginning = Position(self._names.metadata, topics.CONTROLLER_PARTITION, OFFSET_BEGINNING)
-        records, end = self._records(beginning)
-        return [message for record in records if (message := _decoded(record)) is not None], end
+    def _newest_claim(self, low: int, end: int) -> tuple[ControllerClaim | None, int]:
+        """The newest claim on partition 0 of the metadata topic, and from where on what it does not say is to be read.
 
-    def _records(self, start: Position) -> tuple[list[Message], int]:
-        """All that a partition holds now from there on, in its order, and the offset of its end."""
-        low, end = self._bounds(start)
-        self._consumer.assign([start])
-        records: list[Message] = []
-        low = max(low, start.offset)
+        Where it does not tell up to where its controller had heard, or there is none: none, and from the first record.
+        """
+        high, size = end, LOOK_BACK
+        while low < high:
+            start = max(low, high - size)
+            newest: tuple[ControllerClaim, int] | None = None
+            for record in self._records(self._names.metadata, topics.CONTROLLER_PARTITION, start, high):
+                if CLAIM_MARK in (record.value() or b"") and isinstance(message := _decoded(record), ControllerClaim):
+                    newest = message, record.offset() or 0
+            if newest is not None:
+                claim, offset = newest
+                return (None, low) if claim.heard_to is None else (claim, max(low, min(claim.heard_to, offset)))
+            high, size = start, min(10 * size, MOST_LOOK_BACK)
+        return None, low
+
+    def _said(self, start: int, end: int) -> Iterator[MessageToController]:
+        """The messages of partition 0 of the metadata topic at these offsets, the last one excluded, in their order."""
+        for record in self._records(self._names.metadata, topics.CONTROLLER_PARTITION, start, end):
+            if (message := _decoded(record)) is not None:
+                yield message
+
+    def _records(self, topic: str, partition: int, start: int, end: int) -> Iterator[Message]:
+        """The records of a partition at these offsets, the last one excluded, in their order.
+
+        Raises:
+            KafkaException: no more of them came for `BEGIN_TIMEOUT_S`.
+        """
+        reached, at = start, Position(topic, partition, start)
+        self._consumer.assign([at])
         deadline = time.monotonic() + BEGIN_TIMEOUT_S
-        while low < end and time.monotonic() < deadline:
-            records += self._consumer.consume(500, 0.2)
-            (position,) = self._consumer.position([start])
+        while reached < end:
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{topic} could not be read"))
+            for record in self._consumer.consume(500, 0.2):
+                if record.error() is None and (record.offset() or 0) < end:
+                    yield record
+            (position,) = self._consumer.position([at])
             # Markers of transactions take offsets and are no records: the position passes them too.
-            low = max(low, position.offset)
-        if low < end:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{start.topic} could not be read"))
-        return [record for record in records if record.error() is None], end
+            if position.offset > reached:
+                reached, deadline = position.offset, time.monotonic() + BEGIN_TIMEOUT_S
 
     def _near_end(self, topic: str, records: int) -> Position:
         """The position so many records before the end of the topic's partition 0."""

@@ -191,7 +191,8 @@ class Controller:
         former.settle_everywhere_sealed({partition.topic for partition in self._named_at})
         self._claims += 1
         self._claimed_at = self._claims_on_their_way[self._claims] = self._now
-        return [Claim(self._claims, self.paused, former.unsealed, former.settled, self._creation_limit)]
+        members = self.group.counted_on
+        return [Claim(self._claims, self.paused, former.unsealed, former.settled, members, self._creation_limit)]
 
     def _hear_claim(self, sequence: int) -> None:
         sent_at = self._claims_on_their_way.get(sequence)

@@ -53,7 +53,7 @@ SLEPT = f"{ONCE}::test_one_that_sleeps_for_longer_than_its_lease_ends_also_where
 
 def faults(**given: int) -> str:
     """The id of a case of the handover's model."""
-    names = ("plans", "suspicions", "deaths", "replacements", "resends", "losses")
+    names = ("plans", "suspicions", "deaths", "replacements", "resends", "losses", "claims")
     return f"[Faults({', '.join(f'{name}={given.get(name, 0)}' for name in names)})]"
 
 
@@ -211,10 +211,19 @@ GUARDS = (
         "A controller says for the next one who may still write",
         "its claims name nobody",
         "controller/machine.py",
-        "return [Claim(self._claims, self.paused, former.unsealed, former.settled, self._creation_limit)]",
-        "return [Claim(self._claims, self.paused, (), former.settled, self._creation_limit)]",
+        "return [Claim(self._claims, self.paused, former.unsealed, former.settled, members, self._creation_limit)]",
+        "return [Claim(self._claims, self.paused, (), former.settled, members, self._creation_limit)]",
         [f"{MESSAGES}::test_a_controller_says_for_the_next_one_who_may_still_write[in memory]"],
         [f"{MESSAGES}::test_a_controller_says_for_the_next_one_who_may_still_write[on a broker]"],
+    ),
+    Guard(
+        "A controller says for the next one whom it counts on (`Guards.claims_name_members`)",
+        "its claims do not name them",
+        "controller/kafka.py",
+        "            members=claim.members,\n",
+        "",
+        ["tests/controller/test_beginning.py::test_a_member_that_has_left_since_the_claim_is_not_sealed"],
+        ["tests/controller/test_controller_kafka.py::test_a_controller_begins_with_what_the_newest_claim_says"],
     ),
     # The take-over
     Guard(

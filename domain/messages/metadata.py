@@ -185,6 +185,11 @@ class ControllerClaim(Message):
     """Processes that may still write though nobody counts on them; in ascending order."""
     settled: tuple[Writer, ...] = ()
     """Processes that were heard of, and need not be sealed any more: the newest of them, the oldest first."""
+    members: tuple[Writer, ...] = ()
+    """Processes that are counted on, in ascending order. None of those that have said that they leave."""
+    heard_to: Count | None = None
+    """The offset of partition 0 before which all is taken in that was said there: the next controller need not read
+    it. None in the claims of versions that do not name members: the next one reads all that there is."""
     creation_limit: CreationLimit | None = None
     """What holds now, for whoever asks; the next controller tries anew."""
 

@@ -5,8 +5,8 @@ they look up in the group's commits. What is modelled is the world between them:
 
 - A message that was sent may arrive at any later moment, again and again, after later ones, or never.
 - A process may be given up while it lives, and goes on as it was; it may die, and is found dead at any later moment.
-- A controller may be replaced at any moment. What it sent may still arrive. The next one knows what claims and reports
-  have told.
+- A controller may be replaced at any moment. What it sent may still arrive. The next one knows what the newest claim
+  says, and who has reported since.
 - A take-over has two steps that others can see: it seals whom it has to and looks up its position; later it claims.
   From the first one on what the process reads takes effect, until it is sealed itself.
 
@@ -47,6 +47,8 @@ class Faults(NamedTuple):
     resends: int = 0
     losses: int = 0
     """Of all that is on its way to consumers."""
+    claims: int = 0
+    """Of the controller; one that is replaced may have made one at the last moment besides."""
 
 
 class Guards(NamedTuple):
@@ -56,6 +58,7 @@ class Guards(NamedTuple):
     has_barriers: bool = True
     tells_what_it_takes_over: bool = True
     """A successor shows whether it reads, or only holds, a partition."""
+    claims_name_members: bool = True
 
 
 NO_FAULTS, ALL_GUARDS = Faults(plans=0), Guards()
@@ -216,7 +219,8 @@ class World:
     commands: frozenset[Sent] = frozenset()
     """All that were sent and may still count."""
     heard: frozenset[str] = frozenset()
-    """The writers of which partition 0 has a report."""
+    """The writers of which partition 0 has a report since the newest claim."""
+    claimed_members: tuple[str, ...] = ()
     claimed_unsealed: tuple[str, ...] = ()
     claimed_settled: tuple[str, ...] = ()
     sealed: frozenset[tuple[str, str]] = frozenset()
@@ -473,7 +477,11 @@ class Model:
         if left.replacements:
             begun = replace(world, left=left._replace(replacements=left.replacements - 1))
             yield self._replaced(begun)
-            yield self._replaced(_claimed(begun))
+            yield self._replaced(self._claimed(begun))
+        if left.claims:
+            claimed = self._claimed(replace(world, left=left._replace(claims=left.claims - 1)))
+            if claimed.heard != world.heard or claimed.claimed_unsealed != world.claimed_unsealed:
+                yield claimed
         if left.resends and controller.synchronized:
             fewer = replace(world, left=left._replace(resends=left.resends - 1))
             yield self._after(fewer, thaw(controller), resend=True)
@@ -483,11 +491,23 @@ class Model:
     def _replaced(self, world: World) -> World:
         """Another controller begins."""
         acting = Acting(world.controller.epoch + 1, 0, Assignment(), Group(), synchronized=False)
-        unsealed = (world.heard | set(world.claimed_unsealed)) - set(world.claimed_settled)
+        named = world.heard.union(world.claimed_members, world.claimed_unsealed)
+        unsealed = named - set(world.claimed_settled)
         acting.group.former.inherit(sorted(unsealed), world.claimed_settled)
         for member in world.controller.members:
             acting.group.add(member.consumer, 0.0, barrier=acting.next_order())
         return self._after(world, acting)
+
+    def _claimed(self, world: World) -> World:
+        """The controller has said what it knows."""
+        group = thaw(world.controller).group
+        return replace(
+            world,
+            heard=frozenset(),
+            claimed_members=group.counted_on if self.guards.claims_name_members else (),
+            claimed_unsealed=group.former.unsealed,
+            claimed_settled=tuple(sorted(group.former.settled)),
+        )
 
     # What follows at once
 
@@ -542,12 +562,6 @@ class Model:
 
 def _ended(process: Process) -> Process:
     return process._replace(alive=False, readings=(), applied=Order(0, 0))
-
-
-def _claimed(world: World) -> World:
-    """The controller has said what it knows."""
-    former = thaw(world.controller).group.former
-    return replace(world, claimed_unsealed=former.unsealed, claimed_settled=tuple(sorted(former.settled)))
 
 
 def _canonical(world: World) -> World:

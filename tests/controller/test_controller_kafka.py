@@ -7,6 +7,8 @@ import pytest
 from confluent_kafka import Producer
 
 from cli.topics import Cluster
+from controller.commands import Claim
+from controller.history import Beginning
 from controller.kafka import DeposedError, KafkaLink, Received
 from domain.messages import (
     Action,
@@ -113,6 +115,21 @@ def test_a_pause_outlives_the_controller_and_a_resume_ends_it(
     assert link().begin().paused
     send(broker, names.metadata, ControlRequest(action=ControlAction.RESUME, sent_at=2.0).encode())
     assert not link().begin().paused
+
+
+def test_a_controller_begins_with_what_the_newest_claim_says(
+    broker: SharedBroker, names: TopicNames, link: Callable[[], KafkaLink]
+) -> None:
+    """Hole 1, on a real broker, whose transactions end with markers that take offsets."""
+    before = link()
+    before.begin()
+    send(broker, names.metadata, *[a_report(sequence).encode() for sequence in range(2_000)])
+    assert len(receive(before, 2_000)) == 2_000
+    before.claim(Claim(1, paused=True, unsealed=("5/e",), settled=(), members=("3/c",)))
+    before.send([a_command(1)])
+    assert link().begin() == Beginning(epoch=2, paused=True, unsealed=("3/c", "5/e"))
+    send(broker, names.metadata, a_report(1, consumer=4).encode())
+    assert link().begin() == Beginning(epoch=3, paused=True, unsealed=("3/c", "4/a", "5/e"))
 
 
 def test_a_decision_on_many_thousand_partitions_can_be_sent(link: Callable[[], KafkaLink]) -> None:

@@ -254,6 +254,16 @@ def test_a_controller_begins_with_all_who_were_heard_of_and_are_not_accounted_fo
     assert beginning([]) == Beginning(epoch=1)
 
 
+def test_a_claim_names_who_is_counted_on_and_neither_who_has_left_nor_who_is_condemned() -> None:
+    """Hole 1: the next controller reads no report from before the claim."""
+    talk = Talk()
+    talk.begin(1, 2, 3, 4)
+    talk.group.add(5, 0.0)  # and has not been heard of
+    talk.report(2, state=ConsumerState.LEAVING)
+    talk.group.condemn(3)
+    assert talk.group.counted_on == ("1/a", "4/a")
+
+
 @pytest.mark.parametrize(
     ("taken", "reserved", "expected"),
     [

@@ -16,9 +16,11 @@ OF_TWO_TOPICS = (TopicPartition("clicks", 0), TopicPartition("orders", 0))
         Faults(plans=1, losses=1, resends=1),
         Faults(plans=1, deaths=1),
         Faults(plans=1, replacements=1, losses=1),
+        Faults(plans=1, replacements=1, claims=1),
         pytest.param(Faults(plans=1, suspicions=1), marks=pytest.mark.slow(60)),
         pytest.param(Faults(plans=0, suspicions=1, replacements=1), marks=pytest.mark.slow(60)),
         pytest.param(Faults(plans=0, deaths=1, replacements=1), marks=pytest.mark.slow(60)),
+        pytest.param(Faults(plans=0, deaths=1, replacements=1, claims=1), marks=pytest.mark.slow(60)),
     ],
     ids=str,
 )
@@ -43,12 +45,22 @@ def test_so_it_is_where_the_partitions_are_of_two_topics(faults: Faults) -> None
         (Guards(seals=False), Faults(plans=1, suspicions=1)),
         (Guards(has_barriers=False), Faults(plans=1, replacements=1)),
         pytest.param(
+            Guards(claims_name_members=False),
+            Faults(plans=1, suspicions=1, replacements=1),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             Guards(tells_what_it_takes_over=False),
             Faults(plans=1, suspicions=1, deaths=1),
             marks=pytest.mark.slow(80),
         ),
     ],
-    ids=["starts name nobody", "a new controller has nobody obey it first", "who holds is taken for one who reads"],
+    ids=[
+        "starts name nobody",
+        "a new controller has nobody obey it first",
+        "claims do not name members",
+        "who holds is taken for one who reads",
+    ],
 )
 def test_without_one_of_its_guards_it_fails(guards: Guards, faults: Faults) -> None:
     """Each guard is needed; and the model sees what it has to see."""

@@ -20,7 +20,7 @@ from controller.events import (
     Started,
     Ticked,
 )
-from controller.history import beginning
+from controller.history import Beginning, beginning
 from controller.machine import Controller, State
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
@@ -86,7 +86,14 @@ class World:
     @property
     def paused(self) -> bool:
         """What a controller that began now would be told of it."""
-        return beginning(self.history).paused
+        return self._beginning().paused
+
+    def _beginning(self) -> Beginning:
+        """From the newest claim on: what was said before it is not looked at."""
+        for message in reversed(self.history):
+            if isinstance(message, ControllerClaim):
+                return beginning(self.history[message.heard_to :], message)
+        return beginning(self.history)
 
     @property
     def processes(self) -> Iterable[FakeConsumer]:
@@ -94,7 +101,7 @@ class World:
 
     def begin_controller(self) -> None:
         """The controller before this one, if any, is dead: what it knew is lost, except for what is on the topics."""
-        begun = beginning(self.history)
+        begun = self._beginning()
         self.unheard.clear()
         self.controller = Controller(self.settings, begun.epoch)
         self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled), begun.epoch)
@@ -149,6 +156,8 @@ class World:
             paused=claim.paused,
             unsealed=claim.unsealed,
             settled=claim.settled,
+            members=claim.members,
+            heard_to=len(self.history) - len(self.unheard),
             creation_limit=claim.creation_limit,
         )
         self.messages.append((self.now + 0.1 if claim.sequence else self.now, message))

@@ -1,0 +1,121 @@
+"""What a controller that begins reads of partition 0, and what it knows then; the brokers are in memory."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from controller import kafka
+from controller.commands import Claim
+from controller.history import Beginning
+from controller.kafka import KafkaLink
+from domain.messages import (
+    ConsumerReport,
+    ConsumerState,
+    ControlAction,
+    ControllerClaim,
+    ControlRequest,
+    MessageToController,
+    decode_to_controller,
+)
+from domain.topics import CONTROLLER_PARTITION, TopicNames
+from tests.transactional_brokers import Brokers
+
+AN_HOUR_OF_REPORTS = 20_000
+
+
+@pytest.fixture
+def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
+    brokers = Brokers()
+    monkeypatch.setattr(kafka, "Producer", brokers.producer)
+    monkeypatch.setattr(kafka, "Consumer", brokers.consumer)
+    return brokers
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes | None]:
+    """All that was decoded."""
+    seen: list[bytes | None] = []
+
+    def decode(data: bytes | None) -> MessageToController:
+        seen.append(data)
+        return decode_to_controller(data)
+
+    monkeypatch.setattr(kafka, "decode_to_controller", decode)
+    return seen
+
+
+def a_link() -> KafkaLink:
+    return KafkaLink("nowhere:1", "group")
+
+
+def a_report(consumer: int, state: ConsumerState = ConsumerState.READY) -> ConsumerReport:
+    return ConsumerReport(consumer=consumer, incarnation="a", sequence=1, sent_at=1.0, state=state, applied_epoch=1)
+
+
+def say(brokers: Brokers, messages: Iterable[MessageToController]) -> None:
+    brokers.records[TopicNames().metadata, CONTROLLER_PARTITION] += [message.encode() for message in messages]
+
+
+def claims(brokers: Brokers) -> list[ControllerClaim]:
+    said = map(decode_to_controller, brokers.records[TopicNames().metadata, CONTROLLER_PARTITION])
+    return [message for message in said if isinstance(message, ControllerClaim)]
+
+
+def test_a_controller_begins_from_the_newest_claim_however_long_the_group_has_run(
+    brokers: Brokers, decoded: list[bytes | None]
+) -> None:
+    """Hole 1: after hours the whole partition took too long, and more memory than there was."""
+    say(brokers, [a_report(7)] * AN_HOUR_OF_REPORTS)
+    before = a_link()
+    before.begin()
+    decoded.clear()
+    before.claim(Claim(1, paused=True, unsealed=("5/e",), settled=("6/f",), members=("7/a",)))
+    say(brokers, [a_report(8)] * 3_000)
+    begun = a_link().begin()
+    assert begun == Beginning(epoch=3, paused=True, unsealed=("5/e", "7/a", "8/a"), settled=("6/f",))
+    assert len(decoded) < 3_100, "what was said before the claim is not even decoded"
+
+
+def test_what_its_predecessor_had_not_heard_when_it_claimed_is_read(brokers: Brokers) -> None:
+    """Hole 1: a what was said just before a claim may not be in it; it tells up to where its controller had heard."""
+    before = a_link()
+    before.begin()
+    say(brokers, [ControlRequest(action=ControlAction.PAUSE, sent_at=1.0), a_report(3)])
+    before.claim(Claim(1, paused=False, unsealed=(), settled=()))
+    assert a_link().begin() == Beginning(epoch=2, paused=True, unsealed=("3/a",))
+
+
+def test_what_was_received_before_a_claim_is_not_read_again(brokers: Brokers) -> None:
+    """Hole 1: the claim is all that counts of it."""
+    before = a_link()
+    before.begin()
+    say(brokers, [a_report(3), a_report(4, ConsumerState.LEAVING)])
+    assert len(before.receive(0.1)) == 3, "its own claim as well"
+    before.claim(Claim(1, paused=False, unsealed=(), settled=(), members=("9/z",)))
+    assert a_link().begin() == Beginning(epoch=2, unsealed=("9/z",))
+
+
+def test_a_member_that_has_left_since_the_claim_is_not_sealed(brokers: Brokers) -> None:
+    before = a_link()
+    before.begin()
+    before.claim(Claim(1, paused=False, unsealed=(), settled=(), members=("3/a", "4/a")))
+    say(brokers, [a_report(3, ConsumerState.LEAVING)])
+    assert a_link().begin().unsealed == ("4/a",)
+
+
+def test_where_the_newest_claim_names_no_members_everything_is_read_and_nothing_kept(brokers: Brokers) -> None:
+    """Hole 1: claims of the version before tell neither who is a member nor up to where their controller had heard."""
+    old = ControllerClaim(epoch=4, incarnation="old", sent_at=1.0, unsealed=("5/e",), settled=("6/f",))
+    say(brokers, [a_report(7), *[a_report(6)] * 1_000, a_report(6), old, a_report(8)])
+    assert a_link().begin() == Beginning(epoch=5, unsealed=("5/e", "6/a", "7/a", "8/a"), settled=("6/f",))
+    (begins,) = [claim for claim in claims(brokers) if claim.epoch == 5]
+    assert begins.unsealed == ("5/e", "6/a", "7/a", "8/a")
+    assert begins.heard_to == 1_004
+
+
+def test_a_controller_says_which_processes_it_counts_on(brokers: Brokers) -> None:
+    """Hole 1: so that the next one need not find their reports."""
+    link = a_link()
+    link.begin()
+    link.claim(Claim(1, paused=False, unsealed=(), settled=(), members=("3/a",)))
+    assert claims(brokers)[-1].members == ("3/a",)
