@@ -87,11 +87,14 @@ def _of_monitor(settings: Settings) -> Iterator[Right]:
 
 def _of_controller(settings: Settings) -> Iterator[Right]:
     component, topics, group = Component.CONTROLLER, settings.topics, settings.kafka.group
-    yield Right(component, Resource.TOPIC, topics.write_speed, ("Create", "Read"), why="creates it; reads speeds")
-    operations = ("Alter", "Create", "Read", "Write")
-    why = "creates it, and adds partitions; reads reports, sends commands"
+    operations: tuple[str, ...] = ("AlterConfigs", "Create", "DescribeConfigs", "Read")
+    yield Right(component, Resource.TOPIC, topics.write_speed, operations, why="creates and bounds it; reads speeds")
+    operations = ("Alter", "AlterConfigs", "Create", "DescribeConfigs", "Read", "Write")
+    why = "creates and bounds it, and adds partitions; reads reports, sends commands"
     yield Right(component, Resource.TOPIC, topics.metadata, operations, why=why)
-    yield Right(component, Resource.TOPIC, topics.decisions, ("Create", "Write"), why="creates it; publishes decisions")
+    operations = ("AlterConfigs", "Create", "DescribeConfigs", "Write")
+    why = "creates and bounds it; publishes decisions"
+    yield Right(component, Resource.TOPIC, topics.decisions, operations, why=why)
     why = "sends in transactions, so that one controller acts"
     yield Right(component, Resource.TRANSACTIONAL_ID, f"{group}.controller", ("Write",), why=why)
     yield Right(component, Resource.GROUP, f"{group}.controller", ("Read",), why="its client asks for it")

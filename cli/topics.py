@@ -1,10 +1,19 @@
 """The topics on a cluster: those that kcga's components talk through are made, those that are read must exist."""
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+)
 
 from cli.errors import KcgaError
 from cli.refusals import of_settings, reason
@@ -12,6 +21,10 @@ from domain.topics import TopicNames
 
 REQUEST_TIMEOUT_S = 15.0
 AN_HOUR_MS = 3_600_000
+TEN_MINUTES_MS = 600_000
+MEGABYTE = 2**20
+OF_THE_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+NOT_ALLOWED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 RETRY_EVERY_MS = 5_000
 
 
@@ -62,20 +75,19 @@ class Cluster:
                 "or name it by a regular expression (^ first), which may match topics that come later"
             )
 
-    def create(self, topics: Mapping[str, int], *, retention_ms: Mapping[str, int] | None = None) -> None:
+    def create(self, topics: Mapping[str, int], *, settings: Mapping[str, Mapping[str, int]] | None = None) -> None:
         """Creates the topics that do not exist, with so many partitions each.
+
+        Args:
+            topics: how many partitions each has.
+            settings: of topics, by Kafka's names.
 
         Raises:
             KcgaError: one is refused.
         """
-        retention = retention_ms or {}
         existing = self.partitions()
         missing = [
-            NewTopic(
-                name,
-                num_partitions=count,
-                config={"retention.ms": str(retention[name])} if name in retention else {},
-            )
+            NewTopic(name, num_partitions=count, config=_as_words((settings or {}).get(name, {})))
             for name, count in topics.items()
             if name not in existing
         ]
@@ -88,6 +100,28 @@ class Cluster:
                 # Another component may have made it in the meantime.
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise KcgaError(f"the topic {name} cannot be created: {reason(error.args[0])}") from error
+
+    def bound(self, settings: Mapping[str, Mapping[str, int]]) -> None:
+        """Gives topics those of the settings that they have from the broker only: what somebody set for a topic stays.
+
+        Who may not do that leaves it to the component that may (`kcga acls`); `kcga doctor` tells what is missing.
+        """
+        asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in settings]
+        lacking: list[ConfigResource] = []
+        for topic, answer in self._admin.describe_configs(asked, request_timeout=REQUEST_TIMEOUT_S).items():
+            if (entries := _unless_refused(topic.name, answer)) is not None:
+                own = {name for name, entry in entries.items() if entry.source == OF_THE_TOPIC}
+                wanted = {name: value for name, value in settings[topic.name].items() if name not in own}
+                if wanted:
+                    changes = [
+                        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                        for name, value in _as_words(wanted).items()
+                    ]
+                    lacking.append(ConfigResource(ConfigResource.Type.TOPIC, topic.name, incremental_configs=changes))
+        if lacking:
+            altered = self._admin.incremental_alter_configs(lacking, request_timeout=REQUEST_TIMEOUT_S)
+            for topic, answer in altered.items():
+                _unless_refused(topic.name, answer)
 
     def delete(self, prefix: str) -> None:
         """Deletes all topics whose names begin so, as far as the cluster allows."""
@@ -102,14 +136,15 @@ class Cluster:
             KcgaError: one is refused.
         """
         wanted = {names.write_speed: 1, names.metadata: highest_consumer + 1, names.decisions: 1}
-        self.create(
-            wanted,
-            retention_ms={
-                names.write_speed: AN_HOUR_MS,
-                names.metadata: AN_HOUR_MS,
-                names.decisions: 30 * 24 * AN_HOUR_MS,
-            },
-        )
+        settings = {
+            names.write_speed: _bounds(AN_HOUR_MS, segment_ms=TEN_MINUTES_MS, megabytes=128),
+            names.metadata: _bounds(AN_HOUR_MS, segment_ms=TEN_MINUTES_MS, megabytes=32),
+            names.decisions: _bounds(30 * 24 * AN_HOUR_MS, segment_ms=24 * AN_HOUR_MS, megabytes=1024),
+        }
+        present = self.partitions().keys() & wanted.keys()
+        self.create(wanted, settings=settings)
+        if present:
+            self.bound({name: settings[name] for name in sorted(present)})
         existing = self.partitions().get(names.metadata, highest_consumer + 1)
         if existing <= highest_consumer:
             grown = self._admin.create_partitions([NewPartitions(names.metadata, highest_consumer + 1)])
@@ -120,3 +155,35 @@ class Cluster:
                     f"{names.metadata} has {existing} partitions; consumers up to {highest_consumer} need "
                     f"{highest_consumer + 1}, and they cannot be added: {reason(error.args[0])}"
                 ) from error
+
+
+def _bounds(retention_ms: int, *, segment_ms: int, megabytes: int) -> dict[str, int]:
+    """The settings of a topic none of whose partitions holds more than that, and a segment: by age and by size.
+
+    Brokers delete whole segments, and never the one that they write to. So segments are small, and short.
+    """
+    segment = max(megabytes // 8, 4)
+    return {
+        "retention.ms": retention_ms,
+        "retention.bytes": megabytes * MEGABYTE,
+        "segment.ms": segment_ms,
+        "segment.bytes": segment * MEGABYTE,
+    }
+
+
+def _as_words(settings: Mapping[str, int]) -> dict[str, str]:
+    return {name: str(value) for name, value in settings.items()}
+
+
+def _unless_refused(topic: str, answer: Future[Any]) -> Any:
+    """What the brokers answer; None where they do not allow it.
+
+    Raises:
+        KcgaError: they refuse it for another reason.
+    """
+    try:
+        return answer.result(REQUEST_TIMEOUT_S)
+    except KafkaException as error:
+        if error.args[0].code() in NOT_ALLOWED:
+            return None
+        raise KcgaError(f"the topic {topic} cannot be given its bounds: {reason(error.args[0])}") from error

@@ -112,6 +112,7 @@ def test_json_has_one_object_for_each_right(tmp_path: Path) -> None:
 def test_what_is_done_to_a_topic_is_what_any_component_does_to_it(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, '["^.*"]')
     assert operations_on(settings, Resource.TOPIC, "orders") == {"Read", "Describe", "DescribeConfigs"}
-    assert operations_on(settings, Resource.TOPIC, settings.topics.decisions) == {"Create", "Describe", "Read", "Write"}
+    of_decisions = {"AlterConfigs", "Create", "Describe", "DescribeConfigs", "Read", "Write"}
+    assert operations_on(settings, Resource.TOPIC, settings.topics.decisions) == of_decisions
     assert operations_on(settings, Resource.GROUP, "billing") == {"Describe", "Read"}
     assert operations_on(settings, Resource.GROUP, "another") == frozenset()
