@@ -12,6 +12,9 @@ from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, ConsumerReport, MessageError, Order
 from domain.topics import CONTROLLER_PARTITION
 
+LARGE_REPORTS = {"message.max.bytes": 20_000_000, "compression.type": "lz4"}
+"""A report that ends a cycle tells of each partition that was read: of some thousands that is more than clients send
+unless told otherwise. Brokers judge it by its compressed size, about a tenth."""
 MOST_COMMANDS = 1_000
 """Taken in at one look; more are there at the next."""
 
@@ -103,7 +106,8 @@ class Reporter:
     """
 
     def __init__(self, config: Mapping[str, object], topic: str) -> None:
-        self._producer = Producer({"message.timeout.ms": 10_000, "linger.ms": 0, **config, "enable.idempotence": True})
+        own = {**LARGE_REPORTS, "message.timeout.ms": 10_000, "linger.ms": 0}
+        self._producer = Producer({**own, **config, "enable.idempotence": True})
         self._topic = topic
         self._arrived_sent_at: float | None = None
 

@@ -2,7 +2,16 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
+    ValidationError,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from domain.partitions import HIGHEST_ID, TopicPartition
 from domain.printable import printable
@@ -37,12 +46,16 @@ def _all_printable(name: str) -> str:
     return name
 
 
+Topic = Annotated[str, Field(min_length=1, max_length=249), AfterValidator(_all_printable)]
+"""Files that are solved may have names that Kafka would not take; none that a terminal would act on."""
+PartitionNumber = Annotated[int, Field(ge=0, le=HIGHEST_ID)]
+
+
 class PartitionRef(Part):
     """A partition on the wire."""
 
-    topic: Annotated[str, Field(min_length=1, max_length=249), AfterValidator(_all_printable)]
-    """Files that are solved may have names that Kafka would not take; none that a terminal would act on."""
-    partition: Annotated[int, Field(ge=0, le=HIGHEST_ID)]
+    topic: Topic
+    partition: PartitionNumber
 
     @classmethod
     def of(cls, partition: TopicPartition) -> Self:
@@ -51,6 +64,31 @@ class PartitionRef(Part):
     @property
     def key(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
+
+
+def _listed(
+    given: tuple[PartitionRef, ...] | dict[Topic, tuple[PartitionNumber, ...]],
+) -> tuple[PartitionRef, ...]:
+    if isinstance(given, tuple):
+        return given
+    return tuple(PartitionRef(topic=topic, partition=number) for topic, numbers in given.items() for number in numbers)
+
+
+def _by_topic(partitions: tuple[PartitionRef, ...]) -> dict[str, list[int]]:
+    grouped: dict[str, list[int]] = {}
+    for partition in partitions:
+        grouped.setdefault(partition.topic, []).append(partition.partition)
+    return grouped
+
+
+def _compact(_source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+    either = tuple[PartitionRef, ...] | dict[Topic, tuple[PartitionNumber, ...]]
+    written = core_schema.plain_serializer_function_ser_schema(_by_topic)
+    return core_schema.no_info_after_validator_function(_listed, handler(either), serialization=written)
+
+
+Partitions = Annotated[tuple[PartitionRef, ...], GetPydanticSchema(_compact)]
+"""Many partitions: by topic, `{"orders": [0, 1, 2]}`, a few bytes each; or one by one, as version 0.1 wrote them."""
 
 
 class Message(Part):

@@ -20,6 +20,7 @@ from domain.messages.codec import (
     MessageError,
     Part,
     PartitionRef,
+    Partitions,
     Words,
     describe,
 )
@@ -137,11 +138,12 @@ class ConsumerReport(Message):
     reason: Words | None = None
     applied_epoch: Count = 0
     applied_sequence: Count = 0
-    partitions: tuple[PartitionRef, ...] = ()
+    partitions: Partitions = ()
     """All that it holds, in ascending order."""
-    taking_over: tuple[PartitionRef, ...] = ()
+    taking_over: Partitions = ()
     """Those of them that it does not read yet: whom the start named is not known to be sealed there."""
     cycle: Cycle | None = None
+    """In the report that ends a cycle, and in no other."""
     throughput: Throughput | None = None
     """None until it has had enough to do for some cycles."""
 
