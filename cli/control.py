@@ -33,7 +33,7 @@ def ask(settings: Settings, action: ControlAction) -> str:
 
     with of_settings():
         producer = Producer({"log_level": 0, **kafka.client, "bootstrap.servers": kafka.bootstrap_servers})
-    request = ControlRequest(action=action, sent_at=time.time())
+    request = ControlRequest(group=kafka.group, action=action, sent_at=time.time())
     try:
         producer.produce(topic, request.encode(), partition=CONTROLLER_PARTITION, on_delivery=delivered)
         waiting = producer.flush(REQUEST_TIMEOUT_S)

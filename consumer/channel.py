@@ -10,6 +10,7 @@ from confluent_kafka import TopicPartition as Position
 from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, ConsumerReport, MessageError, Order
+from domain.printable import printable
 from domain.topics import CONTROLLER_PARTITION
 
 LARGE_REPORTS = {"message.max.bytes": 20_000_000, "compression.type": "lz4"}
@@ -28,12 +29,16 @@ class CommandReader:
         config: of the client, from `consumer.kafka.reading_config`.
         topic: the metadata topic.
         consumer: N.
+        group: commands of others are left aside.
     """
 
-    def __init__(self, config: Mapping[str, object], topic: str, consumer: ConsumerId) -> None:
+    def __init__(self, config: Mapping[str, object], topic: str, consumer: ConsumerId, group: str) -> None:
         self._consumer = Consumer({**config, "fetch.wait.max.ms": 100})
         self._topic = topic
         self._partition = consumer
+        self._group = group
+        self._has_told = False
+        """That another group has the same topics."""
         self._waiting: list[ConsumerCommand] = []
         self._next_offset = 0
         self._taken_to = 0
@@ -92,9 +97,17 @@ class CommandReader:
             return
         self._next_offset = (message.offset() or 0) + 1
         try:
-            self._waiting.append(ConsumerCommand.decode(message.value()))
+            command = ConsumerCommand.decode(message.value())
         except MessageError as fault:
             log.warning("left aside", offset=message.offset(), reason=str(fault))
+            return
+        if command.is_of(self._group):
+            self._waiting.append(command)
+        elif not self._has_told:
+            self._has_told = True
+            log.warning(
+                "another group has the same topics: its commands are left aside", group=printable(command.group or "")
+            )
 
 
 class Reporter:

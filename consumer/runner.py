@@ -171,7 +171,7 @@ class ConsumerProcess:
         try:
             reading = reading_config(common, group)
             self._reporter = Reporter(common, metadata_topic)
-            self._commands = CommandReader(reading, metadata_topic, consumer)
+            self._commands = CommandReader(reading, metadata_topic, consumer, group)
             self._offsets = GroupOffsets(common, reading, group, self._writer)
             self._fetcher = Fetcher(fetching_config(common, group, settings.batch_bytes))
         except KafkaException as error:
@@ -553,6 +553,7 @@ class ConsumerProcess:
         applied = self._holding.applied
         held = () if leaving else self._holding.partitions
         report = ConsumerReport(
+            group=self._group,
             consumer=self._holding.consumer,
             incarnation=self._holding.incarnation,
             sequence=self._reports,

@@ -26,6 +26,7 @@ from domain.messages import (
     WriteSpeedReport,
     decode_to_controller,
 )
+from domain.printable import printable
 
 log = structlog.get_logger()
 
@@ -41,6 +42,8 @@ CLAIM_MARK = b"claim"
 SMALL_QUEUE = {"queued.max.messages.kbytes": 16_384}
 """For all that is read at the beginning: without it the client takes up to 64 MB ahead."""
 RETRY_S = 0.2
+MOST_TOLD = 10
+"""Of so many other groups on the same topics it is told."""
 SEND_TIMEOUT_S = 5.0
 """What brokers do not take in so long is tried again later: meanwhile the controller hears what there is to hear."""
 NEW_LEADER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
@@ -81,6 +84,9 @@ class KafkaLink:
         names: topics.TopicNames | None = None,
     ) -> None:
         self._names = names or topics.TopicNames()
+        self._group = group
+        self._others: set[str | None] = set()
+        """The other groups that messages were of."""
         self._incarnation = uuid.uuid4().hex
         self._epoch = 0
         self._received_from: list[Position] = []
@@ -159,7 +165,9 @@ class KafkaLink:
             low, end = self._bounds(start)
             for record in self._records(start.topic, start.partition, max(low, start.offset), end):
                 try:
-                    decisions.append(Decision.decode(record.value()))
+                    decision = Decision.decode(record.value())
+                    if decision.is_of(self._group):
+                        decisions.append(decision)
                 except MessageError as error:
                     log.warning("a decision was dropped", offset=record.offset(), reason=str(error))
         self._consumer.assign(self._received_from)
@@ -180,10 +188,14 @@ class KafkaLink:
                 continue
             try:
                 if record.topic() == self._names.write_speed:
-                    received.append(WriteSpeedReport.decode(record.value()))
+                    speeds = WriteSpeedReport.decode(record.value())
+                    if self._is_own(speeds):
+                        received.append(speeds)
                     continue
                 self._heard_to = (record.offset() or 0) + 1
                 message = decode_to_controller(record.value())
+                if not self._is_own(message):
+                    continue
                 if not isinstance(message, ControllerClaim) or message.incarnation == self._incarnation:
                     received.append(message)
             except MessageError as error:
@@ -219,7 +231,8 @@ class KafkaLink:
             self._producer.begin_transaction()
             self._unfinished = self._producer.abort_transaction
             for topic, partition, message in records:
-                self._producer.produce(topic, message.encode(), partition=partition)
+                own = message.model_copy(update={"group": self._group})
+                self._producer.produce(topic, own.encode(), partition=partition)
             self._unfinished = self._producer.commit_transaction
             self._finish()
         except KafkaException as error:
@@ -250,7 +263,8 @@ class KafkaLink:
             start = max(low, high - size)
             newest: tuple[ControllerClaim, int] | None = None
             for record in self._records(self._names.metadata, topics.CONTROLLER_PARTITION, start, high):
-                if CLAIM_MARK in (record.value() or b"") and isinstance(message := _decoded(record), ControllerClaim):
+                message = _decoded(record) if CLAIM_MARK in (record.value() or b"") else None
+                if isinstance(message, ControllerClaim) and message.is_of(self._group):
                     newest = message, record.offset() or 0
             if newest is not None:
                 claim, offset = newest
@@ -261,8 +275,22 @@ class KafkaLink:
     def _said(self, start: int, end: int) -> Iterator[MessageToController]:
         """The messages of partition 0 of the metadata topic at these offsets, the last one excluded, in their order."""
         for record in self._records(self._names.metadata, topics.CONTROLLER_PARTITION, start, end):
-            if (message := _decoded(record)) is not None:
+            if (message := _decoded(record)) is not None and self._is_own(message):
                 yield message
+
+    def _is_own(self, message: Received) -> bool:
+        """Whether it is of this group; of each other group that is told once."""
+        if message.is_of(self._group):
+            return True
+        if message.group not in self._others and len(self._others) < MOST_TOLD:
+            self._others.add(message.group)
+            log.warning(
+                "another group has the same topics: its messages are left aside",
+                group=printable(message.group or ""),
+                kind=message.kind,
+                hint="give each group topics of its own ([topics])",
+            )
+        return False
 
     def _records(self, topic: str, partition: int, start: int, end: int) -> Iterator[Message]:
         """The records of a partition at these offsets, the last one excluded, in their order.

@@ -264,7 +264,7 @@ def _event(at: float, message: Received) -> Event:
 
 def _log_decision(decision: Decision) -> None:
     """The record in one line, but for the partitions that stay where they are: `controller.decisions` has them all."""
-    record = decision.model_dump(mode="json", exclude={"version", "kind", "assignment"})
+    record = decision.model_dump(mode="json", exclude={"version", "group", "kind", "assignment"})
     moves = [
         {"partition": str(entry.key), "from": entry.previous, "to": entry.consumer, "reason": entry.reason}
         for entry in decision.assignment

@@ -87,7 +87,7 @@ class Monitor:
                 survey = surveyor.survey()
                 report = _report(survey, estimates)
                 if report is not None:
-                    publisher.publish(report)
+                    publisher.publish(report.model_copy(update={"group": self._group}))
                 before, standing = standing, _standing(survey, report, publisher.fault)
                 _tell(before, standing)
                 observe(report, standing)

@@ -77,11 +77,15 @@ def recent(settings: Settings, take: Callable[[WriteSpeedReport], None], *, wind
     silent_since = at - controller.heartbeat_timeout_s - ROUND_S
     with tail(settings) as reader:
         measured_since = at - max(window_s, controller.speeds_timeout_s) - ROUND_S
+        group = settings.kafka.group
         for measurement in _speeds(reader.since(topics.write_speed, measured_since)):
-            take(measurement)
+            if measurement.is_of(group):
+                take(measurement)
         reports, statements = list[ConsumerReport](), list[ControllerClaim | ControlRequest]()
         for message in _to_controller(reader.since(topics.metadata, silent_since, CONTROLLER_PARTITION)):
             match message:
+                case _ if not message.is_of(group):
+                    continue
                 case ConsumerReport():
                     reports.append(message)
                 case ControllerClaim() | ControlRequest():
@@ -89,6 +93,8 @@ def recent(settings: Settings, take: Callable[[WriteSpeedReport], None], *, wind
         budget_since = at - controller.migration_window_s
         decisions, carried_out = list[Decision](), False
         for decision in valid(reader.newest_first(topics.decisions)):
+            if not decision.is_of(group):
+                continue
             if carried_out and decision.decided_at < budget_since:
                 break
             decisions.append(decision)

@@ -98,6 +98,12 @@ class Message(Part):
     """
 
     version: Literal[1] = 1
+    group: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Whose message it is: of several groups on the same topics each leaves those of the others aside. None in what
+    version 0.1 wrote, and then it is one's own."""
+
+    def is_of(self, group: str) -> bool:
+        return self.group is None or self.group == group
 
     def encode(self) -> bytes:
         return self.model_dump_json().encode()

@@ -124,7 +124,7 @@ class Services:
     def serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Consumers that begin from now on have these services."""
         monkeypatch.setattr(runner, "Reporter", lambda *_: _Reporter(self))
-        monkeypatch.setattr(runner, "CommandReader", lambda _, __, consumer: _CommandReader(self, consumer))
+        monkeypatch.setattr(runner, "CommandReader", lambda _, __, consumer, ___: _CommandReader(self, consumer))
         monkeypatch.setattr(runner, "GroupOffsets", lambda _, __, ___, writer: _GroupOffsets(self, writer))
         monkeypatch.setattr(runner, "Fetcher", lambda config: _Fetcher(self, str(config["client.id"])))
         monkeypatch.setattr(runner, "Lake", lambda _, __, writer, *___: _Lake(self, writer))

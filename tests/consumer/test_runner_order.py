@@ -130,6 +130,12 @@ def test_a_stop_is_acknowledged_once_what_was_being_written_is_committed(service
     assert services.rows[ORDERS], "what was being written is in the lake"
 
 
+def test_a_report_names_its_group(services: Services, begin: Begin) -> None:
+    """Hole 19."""
+    begin(1)
+    assert ready(services, 1).group == GROUP
+
+
 def test_a_report_tells_what_is_held_and_not_read_yet(services: Services, begin: Begin) -> None:
     begin(1)
     reader = ready(services, 1)

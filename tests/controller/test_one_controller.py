@@ -24,4 +24,4 @@ def test_a_controller_that_begins_keeps_the_one_before_from_sending(monkeypatch:
         old.send([command])
     new.send([command])
     commands = brokers.records[TopicNames().metadata, command.consumer]
-    assert commands == [command.encode()] * 2
+    assert [ConsumerCommand.decode(each) for each in commands] == [command.model_copy(update={"group": "group"})] * 2
