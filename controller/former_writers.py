@@ -19,6 +19,13 @@ REMEMBERED = 100
 """So many settled processes are remembered: a message of theirs may still be in the history of partition 0. One that is
 forgotten too early is sealed once more for nothing."""
 
+STRANGERS = 100
+"""So many processes are kept that this controller is the first to hear of, and does not count on: the newest of them.
+A start is only sent to who has reported, so whoever may have been sent one is in what a controller begins with: the
+claims of those before it, and the reports since. A stranger has been given nothing. It is named all the same, in case
+that a beginning was incomplete (a topic made anew, claims of version 0.1), but not without limit: anybody who may write
+to the topic can invent some."""
+
 
 @dataclass(slots=True)
 class _Former:
@@ -37,6 +44,8 @@ class FormerWriters:
     def __init__(self) -> None:
         self._unsealed: dict[str, _Former] = {}
         self._settled: dict[str, None] = {}
+        self._strangers: dict[str, None] = {}
+        """Those of the unsealed, the oldest first."""
 
     @property
     def unsealed(self) -> tuple[str, ...]:
@@ -63,23 +72,36 @@ class FormerWriters:
         if partitions is not None and not partitions:
             self.settle(writer)
         else:
+            self._forget(writer)
             self._unsealed[writer] = _Former(partitions)
+
+    def hear_of(self, writer: str) -> None:
+        """A process that is not counted on, and was not heard of before: it may have read anything."""
+        self.add(writer, None)
+        self._strangers[writer] = None
+        while len(self._strangers) > STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest], self._unsealed[oldest]
 
     def recall(self, writer: str) -> bool:
         """The process is counted on after all. False where it cannot be: it may be sealed somewhere."""
         former = self._unsealed.get(writer)
         if former is None or former.sealed or former.partitions is not None:
             return False
-        del self._unsealed[writer]
+        self._forget(writer)
         return True
 
     def settle(self, writer: str) -> None:
         """Nothing that the process does takes effect any more, or it has let go of everything."""
-        self._unsealed.pop(writer, None)
+        self._forget(writer)
         self._settled.pop(writer, None)
         self._settled[writer] = None
         while len(self._settled) > REMEMBERED:
             del self._settled[next(iter(self._settled))]
+
+    def _forget(self, writer: str) -> None:
+        self._unsealed.pop(writer, None)
+        self._strangers.pop(writer, None)
 
     def to_seal(self, partitions: Iterable[TopicPartition]) -> tuple[str, ...]:
         """Whom a start of these partitions has to name, in ascending order."""

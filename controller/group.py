@@ -172,7 +172,7 @@ class Group(Mapping[ConsumerId, Member]):
         if report.state is ConsumerState.LEAVING:
             self.former.settle(report.writer)
         elif report.writer not in self._ended and not self.former.knows(report.writer):
-            self.former.add(report.writer, None)
+            self.former.hear_of(report.writer)
 
     def _count_off(self, member: Member) -> None:
         """The member's process is not counted on any more."""

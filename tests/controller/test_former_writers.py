@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from controller.former_writers import REMEMBERED, FormerWriters
+from controller.former_writers import REMEMBERED, STRANGERS, FormerWriters
 from controller.group import Group
 from controller.history import Beginning, beginning
 from controller.numbering import avoid
@@ -221,6 +221,31 @@ def test_a_process_that_nobody_knows_may_have_read_anything() -> None:
     talk.begin(1)
     talk.report(9, [CLICKS], incarnation="z")
     assert talk.start(1, ORDERS) == ("9/z",)
+
+
+def test_processes_that_somebody_invents_are_not_named_without_limit() -> None:
+    """Hole 22: each report of an invented process made every claim, and every start, longer for ever."""
+    talk = Talk("4/known")
+    talk.begin(1, 2)
+    talk.start(1, ORDERS)
+    talk.group.remove(1)
+    for number in range(10 * STRANGERS):
+        talk.report(1_000 + number, incarnation="invented")
+    named = talk.start(2, ORDERS)
+    assert len(named) == STRANGERS + 2
+    assert {"1/a", "4/known"} <= set(named), "who may have been given something is never left out for them"
+    assert f"{1_000 + 10 * STRANGERS - 1}/invented" in named
+
+
+def test_a_stranger_that_is_settled_makes_room_and_one_that_is_heard_again_is_no_second_one() -> None:
+    former = FormerWriters()
+    for number in range(1, STRANGERS + 1):
+        former.hear_of(f"{number}/a")
+    former.settle("1/a")
+    former.hear_of("2/a")
+    former.hear_of("999/a")
+    assert len(former.unsealed) == STRANGERS
+    assert former.knows("3/a")
 
 
 def test_only_the_newest_settled_processes_are_remembered() -> None:
