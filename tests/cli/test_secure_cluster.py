@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
+    ConfigResource,
     NewTopic,
     ResourcePatternType,
     ResourceType,
@@ -32,6 +33,7 @@ from cli.embedded.jars import KAFKA, obtain
 from cli.embedded.java import Java
 from cli.embedded.security import BrokerSecurity
 from cli.settings import Settings, load
+from cli.topics import Cluster as Topics
 from consumer.verify import verify
 from controller.local_processes import LocalProcesses
 from domain.messages import Action, ConsumerCommand, PartitionRef
@@ -107,7 +109,7 @@ def binding(right: Right, operation: str) -> AclBinding:
         Resource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
         Resource.CLUSTER: ResourceType.BROKER,
     }
-    words = {"DescribeConfigs": "DESCRIBE_CONFIGS"}
+    words = {"AlterConfigs": "ALTER_CONFIGS", "DescribeConfigs": "DESCRIBE_CONFIGS"}
     return AclBinding(
         resources[right.resource],
         name,
@@ -326,6 +328,28 @@ def test_what_one_has_no_right_to_write_is_refused(cluster: Cluster, settings_of
     assert refusal(cluster.client("kcga-consumer"), topics.write_speed) == refused
     assert refusal(cluster.client("kcga-operator"), topics.decisions) == refused
     assert refusal(cluster.client("kcga-consumer"), DATA) == refused
+
+
+def test_the_controller_bounds_topics_that_exist_and_who_may_not_leaves_that_to_it(
+    cluster: Cluster, settings_of: SettingsOf
+) -> None:
+    """Hole 1: those of the version before have no bounds but in time."""
+    settings = load(settings_of("controller"))
+    cluster.grant(list(rights(settings)))
+    names = settings.topics.names
+    for name in (names.write_speed, names.metadata, names.decisions):
+        if name not in cluster.admin.list_topics(timeout=30).topics:
+            cluster.admin.create_topics([NewTopic(name, num_partitions=16, replication_factor=1)])[name].result(30)
+    for component in ("monitor", "controller"):
+        kafka = load(settings_of(component)).kafka
+        seen = Topics(kafka.bootstrap_servers, kafka.client)
+        deadline = time.monotonic() + 30
+        while not {names.write_speed, names.metadata, names.decisions} <= seen.partitions().keys():
+            assert time.monotonic() < deadline, "rights take a moment"
+            time.sleep(0.1)
+        seen.ensure_internal_topics(names, highest_consumer=15)
+    (answer,) = cluster.admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, names.metadata)]).values()
+    assert answer.result(30)["segment.ms"].value == "600000"
 
 
 def test_the_doctor_names_the_rights_that_are_missing(settings_of: SettingsOf) -> None:
