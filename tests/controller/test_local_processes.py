@@ -100,12 +100,13 @@ def test_of_two_controllers_only_one_begins_a_consumer(folder: Path) -> None:
     deposed.create(3)
     present.create(3)
     assert deposed.consumers() == present.consumers() == {3}
-    assert len(processes_of(folder)) == 1
+    wait_until(lambda: len(processes_of(folder)) == 1)
 
 
 def test_a_controller_that_finds_its_consumer_ended_does_not_hide_the_one_that_another_began(folder: Path) -> None:
     deposed = LocalProcesses(folder, running(SLEEPS))
     deposed.create(3)
+    wait_until(lambda: len(processes_of(folder)) == 1)
     (first,) = processes_of(folder)
     first.kill()
     present = LocalProcesses(folder, running(SLEEPS))
@@ -119,7 +120,7 @@ def test_a_controller_that_finds_its_consumer_ended_does_not_hide_the_one_that_a
 def test_a_process_that_no_file_names_is_killed_by_the_next_controller(folder: Path) -> None:
     LocalProcesses(folder, running(SLEEPS)).create(1)
     (folder / "consumer-1.json").unlink()
-    assert len(processes_of(folder)) == 1
+    wait_until(lambda: len(processes_of(folder)) == 1)
     assert not LocalProcesses(folder, running(SLEEPS)).consumers()
     wait_until(lambda: not processes_of(folder))
 
