@@ -44,7 +44,7 @@ from consumer.offsets import FencedError, GroupOffsets
 from consumer.rate import Pace, SaturatedRate
 from consumer.session import LakeError, SparkGoneError
 from consumer.settings import ConsumerSettings
-from consumer.takeover import take_over
+from consumer.takeover import ClaimsError, take_over
 from consumer.threads import in_thread
 from consumer.writing import BatchWrite, fault_of
 from domain import topics
@@ -434,6 +434,8 @@ class ConsumerProcess:
         except LakeError as error:
             self._fetcher.hinder(still_held, f"cannot be taken over: {error}")
             self._open_session()
+        except ClaimsError as error:
+            self._fetcher.hinder(still_held, f"cannot be taken over: {error}")
         except KafkaException as error:
             self._fetcher.hinder(still_held, f"cannot be taken over: {brief(error)}")
         else:

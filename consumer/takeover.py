@@ -2,10 +2,14 @@
 
 The order is what keeps every record once:
 
-1. who claims the partitions is looked up in the group's commits, and joined to whom the controller named;
-2. these writers are fenced in Kafka: from here on a commit tells of rows that are in the lake;
-3. they are sealed on the table of every topic concerned: from here on only the caller adds rows of these partitions;
+1. whom the controller named is fenced in Kafka: from here on a commit of theirs tells of rows that are in the lake;
+2. they are sealed on the table of every topic concerned: from here on they add no row;
+3. who claims the partitions is looked up in the group's commits. If that is anybody else, the same is done to them, and
+   the claims are looked up again: in the end only the caller adds rows of these partitions;
 4. now the positions are read, from the commits and the lake (`consumer.claims`).
+
+The fence comes before the look because the brokers do not tell of commits while one of them is under way, and one that
+a writer died in the middle of is under way for a minute, unless a fence ends it.
 
 Whatever is interrupted is done again from the first step, by this process or by the next. Who is fenced and sealed
 stays so: a process does it to each writer once.
@@ -14,11 +18,18 @@ stays so: a process does it to each writer once.
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from consumer.claims import next_offset, to_seal, where_to_look
+from consumer.claims import Committed, next_offset, to_seal, where_to_look
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
 from consumer.spans import Span
 from domain.partitions import TopicPartition
+
+MOST_LOOKS = 10
+"""At the claims, each of which shows writers that the one before did not."""
+
+
+class ClaimsError(RuntimeError):
+    """Others claim the partitions all the while."""
 
 
 def take_over(
@@ -43,22 +54,30 @@ def take_over(
             which it must not put out of action.
 
     Raises:
+        ClaimsError: others claim them all the while.
         LakeError: the lake does not do it, or does not tell.
         KafkaException: the brokers do not.
     """
     wanted = sorted(partitions)
     topics = sorted({partition.topic for partition in wanted})
-    committed = offsets.committed(wanted)
-    writers = to_seal(own, told, committed.values())
     with ThreadPoolExecutor(max(len(topics), 1)) as threads:
-        if writers:
+        writers, done = to_seal(own, told, ()), set[str]()
+        committed: Mapping[TopicPartition, Committed | None] = {}
+        for _ in range(MOST_LOOKS):
             for writer in writers:
                 require_lease()
                 offsets.fence(writer)
-            require_lease()
+            if writers:
+                require_lease()
             for sealed in [threads.submit(_seal, lake, topic, writers, own, group) for topic in topics]:
                 sealed.result()
+            done.update(writers)
             committed = offsets.committed(wanted)
+            writers = tuple(writer for writer in to_seal(own, (), committed.values()) if writer not in done)
+            if not writers:
+                break
+        else:
+            raise ClaimsError(f"{', '.join(writers)} claimed them while others were put out of action")
         ranges = offsets.ranges(wanted)
         places = {
             partition: where_to_look(committed[partition], ranges[partition].end)

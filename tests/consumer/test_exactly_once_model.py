@@ -71,6 +71,8 @@ class Process:
     former: tuple[int, ...] = ()
     """The writers to fence and to seal, still to be done in this step."""
     all_former: tuple[int, ...] = ()
+    sealed: tuple[int, ...] = ()
+    """Whom it has fenced and sealed."""
     position: int = 0
     version: int = 0
 
@@ -134,9 +136,13 @@ class Protocol:
         own = writer(1, str(number))
         match process.at:
             case At.LOOK:
-                named = to_seal(own, [writer(1, str(told)) for told in process.told], [world.committed])
-                former = tuple(int(name.partition("/")[2]) for name in named)
-                yield world.having(number, at=At.FENCE if former else At.PLACE, former=former, all_former=former)
+                told, process = process.told, replace(process, told=())
+                committed = None if told else world.committed
+                named = to_seal(own, [writer(1, str(each)) for each in told], [committed])
+                former = tuple(sorted({int(name.partition("/")[2]) for name in named} - set(process.sealed)))
+                yield world.with_process(
+                    number, replace(process, at=At.FENCE if former else At.PLACE, former=former, all_former=former)
+                )
             case At.FENCE:
                 fenced = world.fenced.union(process.former[:1] if self.fences else ())
                 left = process.former[1:]
@@ -147,8 +153,9 @@ class Protocol:
                     yield following.having(number, at=At.SEAL, former=process.all_former)
             case At.SEAL:
                 following = _sealed(world, process.former[0]) if self.seals else world
+                done = tuple(sorted({*process.sealed, process.former[0]}))
                 left = process.former[1:]
-                yield following.having(number, at=At.SEAL if left else At.PLACE, former=left)
+                yield following.having(number, at=At.SEAL if left else At.LOOK, former=left, sealed=done)
             case At.PLACE:
                 for last in _found(world, own) if self.looks_into_lake else [None]:
                     yield world.having(number, at=At.CLAIM, position=next_offset(last, world.committed) or 0)

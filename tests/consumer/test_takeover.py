@@ -1,5 +1,6 @@
 """What a take-over asks of the lake, with adapters that only answer; the real ones are in test_exactly_once."""
 
+from typing import Any
 from unittest.mock import Mock, call, create_autospec
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from consumer.claims import RELEASED, Committed, claim
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets, OffsetRange
-from consumer.takeover import take_over
+from consumer.takeover import MOST_LOOKS, ClaimsError, take_over
 from domain.partitions import TopicPartition
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -50,25 +51,67 @@ def test_the_rows_are_looked_at_where_the_log_does_not_tell(lake: Mock) -> None:
     lake.last_offsets.assert_called_once()
 
 
-def test_former_writers_are_fenced_then_sealed_and_only_then_positions_are_looked_up(lake: Mock) -> None:
-    """Until then the former reader may have gone on: here it has claimed the partition, and read, after the first
-    look."""
+def steps_of_a_take_over(lake: Mock, told: list[str], *looks: Committed) -> tuple[dict[TopicPartition, int], list[Any]]:
+    """Where reading goes on, and what is asked in which order, where one look after another sees these commits."""
     steps = Mock()
     offsets = create_autospec(GroupOffsets, instance=True)
-    offsets.committed.side_effect = [{FIRST: Committed(50, RELEASED)}, {FIRST: Committed(60, claim("1/a"))}]
+    offsets.committed.side_effect = [{FIRST: look} for look in looks]
     offsets.ranges.return_value = {FIRST: OffsetRange(0, END)}
     lake.last_appended.return_value = {0: 64}
     for name, step in (("look", offsets.committed), ("fence", offsets.fence), ("seal", lake.seal)):
         steps.attach_mock(step, name)
     steps.attach_mock(lake.last_appended, "ask")
-    assert take_over([FIRST], ["1/a"], "3/c", offsets, lake, "group", lambda: None) == {FIRST: 65}
-    assert steps.mock_calls == [
+    return take_over([FIRST], told, "3/c", offsets, lake, "group", lambda: None), steps.mock_calls
+
+
+def test_former_writers_are_fenced_then_sealed_and_only_then_positions_are_looked_up(lake: Mock) -> None:
+    """Until then the former reader may have gone on: here it has claimed the partition, and read, after the first
+    look."""
+    claimed = Committed(60, claim("1/a"))
+    assert steps_of_a_take_over(lake, [], Committed(50, claim("1/a")), claimed) == (
+        {FIRST: 65},
+        [
+            call.look([FIRST]),
+            call.fence("1/a"),
+            call.seal("orders", "group/1/a"),
+            call.look([FIRST]),
+            call.ask("orders", {"group/1/a"}),
+        ],
+    )
+
+
+def test_whom_the_start_names_is_fenced_before_anybody_asks_what_is_committed(lake: Mock) -> None:
+    """Hole 11: where a writer died in the middle of a commit, the brokers tell of none for a minute, or until it is
+    fenced."""
+    assert steps_of_a_take_over(lake, ["1/a"], Committed(60, claim("1/a"))) == (
+        {FIRST: 65},
+        [
+            call.fence("1/a"),
+            call.seal("orders", "group/1/a"),
+            call.look([FIRST]),
+            call.ask("orders", {"group/1/a"}),
+        ],
+    )
+
+
+def test_who_claims_a_partition_while_others_are_sealed_is_sealed_too(lake: Mock) -> None:
+    looks = [Committed(50, claim("1/a")), Committed(55, claim("2/b")), Committed(60, claim("2/b"))]
+    _, steps = steps_of_a_take_over(lake, [], *looks)
+    assert steps == [
         call.look([FIRST]),
         call.fence("1/a"),
         call.seal("orders", "group/1/a"),
         call.look([FIRST]),
-        call.ask("orders", {"group/1/a"}),
+        call.fence("2/b"),
+        call.seal("orders", "group/2/b"),
+        call.look([FIRST]),
+        call.ask("orders", {"group/2/b"}),
     ]
+
+
+def test_a_partition_that_others_claim_all_the_while_is_not_taken_over(lake: Mock) -> None:
+    with pytest.raises(ClaimsError, match="2/10"):
+        steps_of_a_take_over(lake, [], *(Committed(50, claim(f"2/{number}")) for number in range(1, MOST_LOOKS + 1)))
 
 
 def test_a_lease_that_has_run_out_keeps_it_from_fencing_and_sealing_anybody(lake: Mock) -> None:
