@@ -49,7 +49,7 @@ from consumer.threads import in_thread
 from consumer.writing import BatchWrite, fault_of
 from domain import topics
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerReport, ConsumerState, Cycle, Order, PartitionRef, Read
+from domain.messages import ConsumerReport, ConsumerState, Cycle, PartitionRef, Read
 from domain.partitions import TopicPartition
 
 LOOK_EVERY_S = 0.1
@@ -106,14 +106,20 @@ def run(
         raise ConsumerError(f"consumer {consumer}: the Kafka client failed for good: {error}") from error
 
 
+class _GivenUpError(RuntimeError):
+    """A take-over goes no further: its partitions are somebody else's by now, or are taken over anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class _TakeOver:
-    """Partitions that are being taken over, each with the stint that it is for."""
+    """Partitions that are being taken over, all under the starts that held when it began."""
 
-    stints: Mapping[TopicPartition, Order]
+    partitions: tuple[TopicPartition, ...]
     positions: Future[dict[TopicPartition, int]]
     give_up_at: float
     """On the monotonic clock."""
+    given_up: threading.Event
+    """Its thread, whatever it waits for, does nothing more once this is set, and what it finds counts for nothing."""
 
     @property
     def ended(self) -> bool:
@@ -191,6 +197,8 @@ class ConsumerProcess:
         self._seal: dict[TopicPartition, tuple[str, ...]] = {}
         """Whom the controller wants sealed before the partition is read."""
         self._taking_over: _TakeOver | None = None
+        self._asked: list[Future[dict[TopicPartition, int]]] = []
+        """By take-overs, also those that were given up, whose threads may not have ended."""
         self._claimed: dict[TopicPartition, int] = {}
         """The partitions that this process claims, and the positions that it has committed."""
         self._gathering = _Gathering()
@@ -220,7 +228,7 @@ class ConsumerProcess:
         self._reporter.close(LAST_REPORT_LIMIT_S)
         self._commands.close()
         self._fetcher.close()
-        if self._taking_over is None:  # its thread would be in the middle of a request
+        if all(positions.done() for positions in self._asked):  # else its thread is in the middle of a request
             self._offsets.close()
         self._lake.close()
 
@@ -233,6 +241,7 @@ class ConsumerProcess:
         while not self._stop.is_set():
             self._go_on()
         self._finish_write()
+        self._give_up_taking_over(self._holding.partitions)
         self._release(self._holding.partitions)
         self._report(leaving=True)
         self._log.info("leaves")
@@ -394,6 +403,7 @@ class ConsumerProcess:
         if holding.applied == self._holding.applied:
             return False
         self._written_at = None
+        self._give_up_taking_over(change.stop)
         self._fetcher.stop(change.stop)
         self._gathering.batch.drop(change.stop)
         self._release(change.stop)
@@ -422,22 +432,18 @@ class ConsumerProcess:
         if not self._taking_over.ended:
             return
         ended, self._taking_over = self._taking_over, None
-        still_held = {
-            partition for partition, stint in ended.stints.items() if self._holding.stints.get(partition) == stint
-        }
+        ended.given_up.set()
         try:
             if not ended.positions.done():
                 raise LakeError(f"no answer within {self._settings.write_limit_s:g} s")
-            positions = {
-                partition: offset for partition, offset in ended.positions.result().items() if partition in still_held
-            }
+            positions = ended.positions.result()
         except LakeError as error:
-            self._fetcher.hinder(still_held, f"cannot be taken over: {error}")
+            self._fetcher.hinder(ended.partitions, f"cannot be taken over: {error}")
             self._open_session()
         except ClaimsError as error:
-            self._fetcher.hinder(still_held, f"cannot be taken over: {error}")
+            self._fetcher.hinder(ended.partitions, f"cannot be taken over: {error}")
         except KafkaException as error:
-            self._fetcher.hinder(still_held, f"cannot be taken over: {brief(error)}")
+            self._fetcher.hinder(ended.partitions, f"cannot be taken over: {brief(error)}")
         else:
             self._claim(positions)
             self._fetcher.place(positions)
@@ -445,15 +451,27 @@ class ConsumerProcess:
     def _begin_to_take_over(self, partitions: Collection[TopicPartition]) -> _TakeOver:
         told = {writer for partition in partitions for writer in self._seal.get(partition, ())}
         self._log.info("takes over", partitions=[str(partition) for partition in partitions], seal=sorted(told))
-        return _TakeOver(
-            {partition: self._holding.stints[partition] for partition in partitions},
-            in_thread(
-                lambda: take_over(
-                    partitions, told, self._writer, self._offsets, self._lake, self._group, self._require_lease
-                )
-            ),
-            time.monotonic() + self._settings.write_limit_s,
-        )
+        given_up = threading.Event()
+
+        def require_right() -> None:
+            self._require_lease()
+            if given_up.is_set():
+                raise _GivenUpError
+
+        def find_positions() -> dict[TopicPartition, int]:
+            return take_over(partitions, told, self._writer, self._offsets, self._lake, self._group, require_right)
+
+        give_up_at = time.monotonic() + self._settings.write_limit_s
+        positions = in_thread(find_positions)
+        self._asked = [*(asked for asked in self._asked if not asked.done()), positions]
+        return _TakeOver(tuple(partitions), positions, give_up_at, given_up)
+
+    def _give_up_taking_over(self, stopped: Collection[TopicPartition]) -> None:
+        """Lets go of a take-over that concerns any of these partitions, before the stop is acknowledged: others may
+        claim them from then on. What else it concerns is taken over anew."""
+        if self._taking_over is not None and not set(stopped).isdisjoint(self._taking_over.partitions):
+            self._taking_over.given_up.set()
+            self._taking_over = None
 
     def _claim(self, positions: Mapping[TopicPartition, int]) -> None:
         """Commits the positions as one who reads on."""

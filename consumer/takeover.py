@@ -39,7 +39,7 @@ def take_over(
     offsets: GroupOffsets,
     lake: Lake,
     group: str,
-    require_lease: Callable[[], None],
+    require_right: Callable[[], None],
 ) -> dict[TopicPartition, int]:
     """Where reading of each of the partitions goes on; none of their former readers adds anything after that.
 
@@ -50,8 +50,9 @@ def take_over(
         offsets: of the group.
         lake: with a session.
         group: whose writers' names in the lake begin with it.
-        require_lease: raises where the caller's lease has run out: by now the claims may be those of its successor,
-            which it must not put out of action.
+        require_right: raises where the caller is the reader of the partitions no more, because its lease has run out or
+            they were stopped: the claims may then be those of its successor, which it must not put out of action. It
+            is called after each look at the claims, and before anybody is fenced or sealed.
 
     Raises:
         ClaimsError: others claim them all the while.
@@ -65,14 +66,13 @@ def take_over(
         committed: Mapping[TopicPartition, Committed | None] = {}
         for _ in range(MOST_LOOKS):
             for writer in writers:
-                require_lease()
+                require_right()
                 offsets.fence(writer)
-            if writers:
-                require_lease()
-            for sealed in [threads.submit(_seal, lake, topic, writers, own, group) for topic in topics]:
+            for sealed in [threads.submit(_seal, lake, topic, writers, own, group, require_right) for topic in topics]:
                 sealed.result()
             done.update(writers)
             committed = offsets.committed(wanted)
+            require_right()
             writers = tuple(writer for writer in to_seal(own, (), committed.values()) if writer not in done)
             if not writers:
                 break
@@ -98,10 +98,13 @@ def take_over(
     return positions
 
 
-def _seal(lake: Lake, topic: str, writers: Iterable[str], own: str, group: str) -> None:
+def _seal(
+    lake: Lake, topic: str, writers: Iterable[str], own: str, group: str, require_right: Callable[[], None]
+) -> None:
     """Those after the own name first: of several successors of the same writers each begins elsewhere, and finds sealed
     what the others have done."""
     for writer in sorted(writers, key=lambda each: (each < own, each)):
+        require_right()
         lake.seal(topic, f"{group}/{writer}")
 
 

@@ -200,7 +200,6 @@ class _GroupOffsets:
 
 
 class _Fetcher:
-    fault = None
     compression = None
 
     def __init__(self, services: Services, client: str) -> None:
@@ -208,6 +207,11 @@ class _Fetcher:
         self._consumer = client.rpartition("-")[2]
         self._wanted: set[TopicPartition] = set()
         self.placed: dict[TopicPartition, int] = {}
+        self._faults: dict[TopicPartition, str] = {}
+
+    @property
+    def fault(self) -> str | None:
+        return next((f"{partition}: {fault}" for partition, fault in self._faults.items()), None)
 
     def start(self, partitions: Iterable[TopicPartition]) -> None:
         self._wanted.update(partitions)
@@ -215,6 +219,7 @@ class _Fetcher:
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
             self._wanted.discard(partition)
+            self._faults.pop(partition, None)
             self.placed.pop(partition, None)
 
     def settle(self) -> tuple[TopicPartition, ...]:
@@ -222,9 +227,12 @@ class _Fetcher:
 
     def place(self, positions: Mapping[TopicPartition, int]) -> None:
         self.placed.update(positions)
+        for partition in positions:
+            self._faults.pop(partition, None)
 
     def hinder(self, partitions: Iterable[TopicPartition], fault: str) -> None:
-        raise AssertionError(f"{list(partitions)}: {fault}")
+        for partition in partitions:
+            self._faults[partition] = fault
 
     def fetch(self, most_records: int, wait_s: float) -> Fetched:
         self._services.pass_by("fetch", self._consumer)

@@ -36,7 +36,7 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Services:
 def begin(services: Services) -> Iterator[Begin]:
     stop, begun = threading.Event(), list[Ended]()
 
-    def begin(number: int, lease_s: float = 60.0) -> Ended:
+    def begin(number: int, lease_s: float = 60.0, write_limit_s: float = 60.0) -> Ended:
         settings = ConsumerSettings(
             spark_remote="sc://nowhere",
             lake_root="/lake",
@@ -44,6 +44,7 @@ def begin(services: Services) -> Iterator[Begin]:
             wait_time_secs=0.01,
             heartbeat_s=0.02,
             lease_s=lease_s,
+            write_limit_s=write_limit_s,
         )
         begun.append(
             in_thread(
@@ -206,6 +207,46 @@ def test_what_was_looked_up_for_an_earlier_start_is_not_used_for_a_later_one(ser
     services.let_go("after the look", 1)
     services.ends[ORDERS] = 4 * BATCH
     services.wait_until(lambda: services.committed[ORDERS] == Committed(4 * BATCH, claim(name(first))))
+    assert each_once(services)
+
+
+def test_a_take_over_that_was_given_up_puts_the_rightful_reader_out_of_action_no_more(
+    services: Services, begin: Begin
+) -> None:
+    """Hole 25: its look at the claims is answered when the partition was stopped and is another's."""
+    begin(1)
+    first = ready(services, 1)
+    services.hold_up("look", 1)
+    services.command(Action.START, ORDERS, first)
+    services.wait_until_held_up("look", 1)
+    acknowledged(services, services.command(Action.STOP, ORDERS, first))
+    begin(2)
+    second = ready(services, 2)
+    services.command(Action.START, ORDERS, second)
+    services.wait_until(lambda: services.committed.get(ORDERS) == Committed(0, claim(name(second))))
+    services.let_go("look", 1)
+    time.sleep(0.3)
+    services.ends[ORDERS] = 3 * BATCH
+    services.wait_until(lambda: services.committed[ORDERS] == Committed(3 * BATCH, claim(name(second))))
+    assert name(second) not in services.fenced
+    assert each_once(services)
+
+
+def test_a_take_over_that_takes_too_long_is_begun_again_and_the_late_one_does_nothing(
+    services: Services, begin: Begin
+) -> None:
+    """Both are asked for by the same start."""
+    begin(1, write_limit_s=0.5)
+    services.ends[ORDERS] = 3 * BATCH
+    services.committed[ORDERS] = Committed(0, claim("9/dead"))
+    services.hold_up("look", 1)
+    services.command(Action.START, ORDERS, ready(services, 1))
+    services.wait_until_held_up("look", 1)
+    services.wait_for(lambda report: "no answer within 0.5 s" in (report.reason or ""))
+    assert services.fenced == set()
+    services.let_go("look", 1)
+    services.wait_until(lambda: services.committed[ORDERS].offset == 3 * BATCH)
+    assert services.fenced == {"9/dead"}
     assert each_once(services)
 
 

@@ -85,14 +85,15 @@ def test_what_the_former_reader_does_counts_until_it_is_sealed_and_nothing_after
     former.append(1, 0, 1, 2)
     former.commit(3, RELEASED if is_named else claim(FORMER))
     looks = 0
+    sealed_at = 2 if is_named else 3  # where nobody is named, it is asked after the first look, too
 
     def go_on_meanwhile() -> None:
         nonlocal looks
         looks += 1
-        if looks == 1:  # before the fence
+        if looks == sealed_at - 1:  # before the fence
             former.append(2, 3, 4)
             former.commit(5, claim(FORMER))
-        elif looks == 2:  # before the seal
+        elif looks == sealed_at:  # before the seal
             former.append(3, 5)
             with pytest.raises(FencedError):
                 former.commit(6, claim(FORMER))
@@ -100,7 +101,7 @@ def test_what_the_former_reader_does_counts_until_it_is_sealed_and_nothing_after
     told = [FORMER] if is_named else []
     found = take_over([partition], told, SUCCESSOR, successor.offsets, successor.lake, unique_name, go_on_meanwhile)
     assert found == {partition: 6}
-    assert looks == 2
+    assert looks == sealed_at + 1, "and after the last look"
     former.append(4, 6)
     with pytest.raises(FencedError):
         former.commit(7, claim(FORMER))
