@@ -16,7 +16,7 @@ class AppendNote(BaseModel):
 
     writer: str
     last_offsets: Mapping[int, int]
-    """Of each partition that has rows in it, the highest."""
+    """Of each partition that the writer has appended rows of, up to this append, the highest."""
 
 
 def last_appended(notes: Iterable[str | None], writers: Collection[str]) -> dict[int, int] | None:

@@ -81,6 +81,24 @@ class Batch:
         for partition in dropped:
             del self._spans[partition]
 
+    def drop_topic(self, topic: str) -> dict[TopicPartition, int]:
+        """Lets go of all that it holds of the topic; where that began."""
+        began = {partition: span.first_offset for partition, span in self._spans.items() if partition.topic == topic}
+        self.drop(began.keys())
+        return began
+
+    def split(self) -> dict[str, "Batch"]:
+        """A batch for each topic; this one holds no records any more, its account stays."""
+        batches: dict[str, Batch] = {}
+        for topic, records in self.take().items():
+            batches[topic] = batch = Batch()
+            batch.by_topic = {topic: records}
+            batch._spans = {partition: span for partition, span in self._spans.items() if partition.topic == topic}
+            batch.records = len(records)
+            sizes = [record.bytes for record in records]
+            batch.bytes, batch.largest_bytes = sum(sizes), max(sizes)
+        return batches
+
     def take(self) -> dict[str, list[Record]]:
         """The records by topic, which the batch holds no longer; its account stays."""
         taken, self.by_topic = self.by_topic, {}

@@ -62,6 +62,8 @@ class Fetcher:
         self._wanted: set[TopicPartition] = set()
         self._next_offsets: dict[TopicPartition, int] = {}
         self._read: set[TopicPartition] = set()
+        self._held_back: set[str] = set()
+        """Topics that are not read until they are resumed."""
         self._interned: dict[tuple[str, int], TopicPartition] = {}
         self._faults: dict[TopicPartition, str] = {}
         self._doubtful = False
@@ -96,7 +98,7 @@ class Fetcher:
     def place(self, positions: Mapping[TopicPartition, int]) -> None:
         """Reads them from these offsets."""
         self._next_offsets.update(positions)
-        self._assign(sorted(positions))
+        self._assign(sorted(partition for partition in positions if partition.topic not in self._held_back))
 
     def hinder(self, partitions: Iterable[TopicPartition], fault: str) -> None:
         """They could not be placed: this is their fault until `settle` looks at them again."""
@@ -104,6 +106,17 @@ class Fetcher:
             self._set_fault(partition, fault)
         self._failures += 1
         self._look_again_at = time.monotonic() + pause_s(self._failures)
+
+    def hold_back(self, topic: str, positions: Mapping[TopicPartition, int]) -> None:
+        """Reads the topic no more until it is resumed, and then on from these offsets, or from where it was."""
+        self._held_back.add(topic)
+        self._next_offsets.update(positions)
+        self._unassign({partition for partition in self._read if partition.topic == topic})
+
+    def resume(self, topic: str) -> None:
+        """Reads the topic on."""
+        self._held_back.discard(topic)
+        self._look_again_at = 0.0
 
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
         """Reads them no more. What was fetched of them and not handed out yet is dropped."""
@@ -114,11 +127,16 @@ class Fetcher:
             self._next_offsets.pop(partition, None)
         self._unassign(stopped & self._read)
 
-    def settle(self) -> tuple[TopicPartition, ...]:
-        """Reads again what is placed and can be read by now; what exists by now and has to be placed, ascending."""
-        if time.monotonic() < self._look_again_at or (self._wanted == self._read and not self._doubtful):
+    def settle(self, under_way: Set[TopicPartition] = frozenset()) -> tuple[TopicPartition, ...]:
+        """Reads again what is placed and can be read by now; what exists by now and has to be placed, ascending.
+
+        Args:
+            under_way: what is being placed.
+        """
+        wanted = {each for each in self._wanted - under_way if each.topic not in self._held_back} | self._read
+        if time.monotonic() < self._look_again_at or (wanted == self._read and not self._doubtful):
             return ()
-        looked_at = self._wanted if self._doubtful else self._wanted - self._read
+        looked_at = wanted if self._doubtful else wanted - self._read
         to_place: tuple[TopicPartition, ...] = ()
         try:
             absent = self._absent(sorted(looked_at))
@@ -130,9 +148,9 @@ class Fetcher:
             self._assign(sorted((present & self._next_offsets.keys()) - self._read))
             to_place = tuple(sorted(present - self._next_offsets.keys()))
         except KafkaException as error:
-            for partition in self._wanted - self._read:
+            for partition in wanted - self._read:
                 self._set_fault(partition, f"whether it exists is not to be had: {brief(error)}")
-        if self._wanted == self._read | set(to_place):
+        if wanted == self._read | set(to_place):
             self._failures = 0
         else:
             self._failures += 1
@@ -234,7 +252,7 @@ class Fetcher:
         self._faults[partition] = fault
 
     def _absent(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
-        """Those that the brokers do not have, and what they say of it: the client takes them without a word.
+        """Those that the brokers do not have, or that none leads, and why: the client takes them without a word.
 
         Raises:
             KafkaException: no broker answers.
@@ -247,6 +265,8 @@ class Fetcher:
                     absent[partition] = metadata.error.str()
                 elif partition.partition not in metadata.partitions:
                     absent[partition] = f"does not exist: the topic has {len(metadata.partitions)} partitions"
+                elif metadata.partitions[partition.partition].leader < 0:
+                    absent[partition] = "has no leader"
         return absent
 
 

@@ -73,6 +73,8 @@ class Lake:
         self._writer = writer
         self._session: SparkSession | None = None
         self._created: set[str] = set()
+        self._last: dict[str, dict[int, int]] = {}
+        """The highest offset of each partition that was appended, by topic."""
         self._sealed: set[tuple[str, str]] = set()
         """The tables and writers that are known to be sealed, as they are for ever."""
 
@@ -98,8 +100,10 @@ class Lake:
             LakeError: they may or may not have been appended; the same call again settles it.
         """
         with self._asking(topic) as (session, table):
-            note = _note(self._writer, rows)
+            last = self._last.get(topic, {}) | _last_offsets(rows)
+            note = AppendNote(writer=self._writer, last_offsets=last).model_dump_json()
             self._append(session, table, topic, session.createDataFrame(rows), self._writer, version, note)
+            self._last[topic] = last
 
     def seal(self, topic: str, writer: str) -> None:
         """From now on nothing that `writer` appends to the table of `topic` takes effect.
@@ -212,10 +216,10 @@ class Lake:
                 return
 
 
-def _note(writer: str, rows: pa.Table) -> str:
+def _last_offsets(rows: pa.Table) -> dict[int, int]:
     last = rows.group_by("partition").aggregate([("offset", "max")])
     offsets = zip(last["partition"].to_pylist(), last["offset_max"].to_pylist(), strict=True)
-    return AppendNote(writer=writer, last_offsets=dict(offsets)).model_dump_json()
+    return dict(offsets)
 
 
 def _last(rows: DataFrame) -> dict[int, int]:

@@ -6,7 +6,9 @@ client has a call for it too, but its requests can bring the whole process down 
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException
@@ -53,8 +55,19 @@ def _offsets(
         if all(position.error is None for position in told):
             return _by_partition(told)
     # The client goes on asking a broker that hangs, whoever leads the partitions by now, until it looks for that anew.
-    reader.list_topics(timeout=max(_LEAST_S, deadline - time.monotonic()))
-    return _by_partition(reader.offsets_for_times(asked, max(_LEAST_S, deadline - time.monotonic())))
+    # And it tells of none as long as one of them has no leader, or one that does not answer.
+    topics = reader.list_topics(timeout=max(_LEAST_S, deadline - time.monotonic())).topics
+    led: defaultdict[int, list[Position]] = defaultdict(list)
+    for position in asked:
+        known = topics[position.topic].partitions.get(position.partition) if position.topic in topics else None
+        if known is not None and known.leader >= 0:
+            led[known.leader].append(position)
+    left_s = max(_LEAST_S, deadline - time.monotonic())
+    with ThreadPoolExecutor(max(len(led), 1)) as threads:
+        answers = [threads.submit(reader.offsets_for_times, of_leader, left_s) for of_leader in led.values()]
+    if led and (error := answers[0].exception()) and all(answer.exception() for answer in answers):
+        raise error
+    return _by_partition(position for answer in answers if not answer.exception() for position in answer.result())
 
 
 def _by_partition(told: Iterable[Position]) -> dict[TopicPartition, int]:

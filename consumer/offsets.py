@@ -92,18 +92,15 @@ class GroupOffsets:
         return committed
 
     def ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
-        """What can be read of each partition at the moment.
+        """What can be read of each partition at the moment; those that nobody tells of are left out.
 
         Raises:
-            KafkaException: that cannot be told for one of them.
+            KafkaException: no broker answers.
         """
         wanted = list(partitions)
         beginnings = log_offsets.beginnings(self._reader, wanted, REQUEST_LIMIT_S)
-        ends = log_offsets.ends(self._reader, wanted, REQUEST_LIMIT_S)
-        for partition in wanted:
-            if partition not in beginnings or partition not in ends:
-                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"nobody tells of {partition}"))
-        return {partition: OffsetRange(beginnings[partition], ends[partition]) for partition in wanted}
+        ends = log_offsets.ends(self._reader, beginnings, REQUEST_LIMIT_S)
+        return {partition: OffsetRange(beginnings[partition], end) for partition, end in ends.items()}
 
     def fence(self, writer: str) -> None:
         """From now on nothing that `writer` commits takes effect.

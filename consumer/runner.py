@@ -5,10 +5,12 @@ the one before is written, and keeps the heartbeat. Writes, commits and the open
 their own, because they may not answer.
 
 The order is what keeps records: the lake first, then the commit to Kafka, then the acknowledgement. Commands are obeyed
-only while nothing is being written, so what was fetched of a partition that is stopped is either committed by then, or
-only gathered, and is dropped: whoever reads it next fetches it again. Before a partition is read it is taken over
-(`consumer.takeover`), beside the reading of others, and claimed; it is released before a stop is acknowledged. Whatever
-is interrupted when, the next reader begins at the first record that is not in the lake, and nobody else writes it.
+only while no batch is being written for the first time, so what was fetched of a partition that is stopped is committed
+by then; or only gathered, and is dropped: whoever reads it next fetches it again; or it is refused by the lake, and the
+partition is let go without a commit: whoever reads it next seals this process, and finds what is there. Before a
+partition is read it is taken over (`consumer.takeover`), beside the reading of others, and claimed; it is released
+before a stop is acknowledged. Whatever is interrupted when, the next reader begins at the first record that is not in
+the lake, and nobody else writes it.
 
 Before each request for records, each write and each commit the lease is looked at (`consumer.lease`).
 
@@ -20,7 +22,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -137,18 +139,61 @@ class _Gathering:
     """Whether a request for records came back empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Writing:
-    """The batch that is written."""
+@dataclass(slots=True)
+class _TopicWrite:
+    """What a batch has of one topic, and its way into the lake."""
 
     write: BatchWrite
     batch: Batch
     reads: tuple[Read, ...]
+    began: float
+    """On the monotonic clock."""
+    positions: dict[TopicPartition, int]
+    """To be committed once it is written."""
+    failures: int = 0
+    fault: str = ""
+    """Why it is not written, once that has failed."""
+    tries: bool = True
+    """Whether an attempt has not been settled yet."""
+    try_again_at: float = 0.0
+    """On the monotonic clock."""
+
+    def has_failed(self, fault: str) -> None:
+        self.tries = False
+        self.failures += 1
+        self.fault = fault
+        self.try_again_at = time.monotonic() + pause_s(self.failures)
+
+
+@dataclass(slots=True)
+class _Writing:
+    """The batch that is written."""
+
+    left: dict[str, _TopicWrite]
+    """What is neither written nor has failed yet, by topic."""
+    batch: Batch
     fetch_s: float
     saturated: bool
     """Whether the consumer had enough to do all the time."""
     began: float
     """On the monotonic clock."""
+    written: list[_TopicWrite] = field(default_factory=list)
+
+    @property
+    def under_way(self) -> list[Future[None]]:
+        return [attempt for each in self.left.values() for attempt in each.write.under_way]
+
+
+@dataclass(slots=True)
+class _Opening:
+    """A session of Spark in place of one that may be lost. Moments are on the monotonic clock."""
+
+    began: float
+    asked: Future[None] | None = None
+    no_answer_at: float = 0.0
+    failures: int = 0
+    fault: str | None = None
+    try_again_at: float = 0.0
 
 
 class ConsumerProcess:
@@ -196,13 +241,19 @@ class ConsumerProcess:
         self._phase = FetchPhase(settings.batch_bytes, settings.wait_time_secs)
         self._seal: dict[TopicPartition, tuple[str, ...]] = {}
         """Whom the controller wants sealed before the partition is read."""
-        self._taking_over: _TakeOver | None = None
+        self._taking_over: dict[str, _TakeOver] = {}
+        """By topic: none waits for the table of another."""
         self._asked: list[Future[dict[TopicPartition, int]]] = []
         """By take-overs, also those that were given up, whose threads may not have ended."""
         self._claimed: dict[TopicPartition, int] = {}
         """The partitions that this process claims, and the positions that it has committed."""
         self._gathering = _Gathering()
         self._writing: _Writing | None = None
+        self._refused: dict[str, _TopicWrite] = {}
+        """By topic, what the lake has not taken yet. Nothing more of these topics is read until it has."""
+        self._opening: _Opening | None = None
+        self._wrote_at = 0.0
+        """When the lake last took something, on the monotonic clock."""
         self._lease: Lease | None = None
         """From the first report on."""
         self._ready = False
@@ -241,6 +292,7 @@ class ConsumerProcess:
         while not self._stop.is_set():
             self._go_on()
         self._finish_write()
+        self._finish_what_was_refused()
         self._give_up_taking_over(self._holding.partitions)
         self._release(self._holding.partitions)
         self._report(leaving=True)
@@ -303,11 +355,19 @@ class ConsumerProcess:
             self._finish_write()
             if self._obey():
                 self._report()
-        elif self._writing is not None and not self._writing.write.under_way:
-            self._finish_write()
+        else:
+            self._look_at_write()
+        self._look_at_session()
+        self._look_at_what_was_refused()
         self._place_what_was_started()
         self._gather()
-        self._set_fault(None)
+        self._set_fault(self._standing_fault)
+
+    @property
+    def _standing_fault(self) -> str | None:
+        """Why something of what was read is not in the lake yet."""
+        refused = next((each.fault for _, each in sorted(self._refused.items())), None)
+        return refused or (self._opening.fault if self._opening is not None else None)
 
     def _gather(self) -> None:
         """Asks for records, or begins to write those that there are once they are a batch."""
@@ -321,7 +381,9 @@ class ConsumerProcess:
             gathering.starved = gathering.starved or not fetched.records
             self._largest_bytes = max(self._largest_bytes, *(record.bytes for record in fetched.records), 0)
         elif self._writing is not None:
-            wait_for(self._writing.write.under_way, timeout=LOOK_EVERY_S)
+            wait_for(self._writing.under_way, timeout=LOOK_EVERY_S, return_when=FIRST_COMPLETED)
+        elif self._opening is not None and gathering.batch.records:
+            self._stop.wait(LOOK_EVERY_S)
         elif gathering.batch.records and (wait_s := self._pace.wait_s(time.monotonic())):
             self._stop.wait(min(wait_s, LOOK_EVERY_S))
         else:
@@ -335,55 +397,140 @@ class ConsumerProcess:
         saturated = batch.bytes >= self._settings.batch_bytes and not gathering.starved
         self._version += 1
         self._largest_bytes = batch.largest_bytes
-        reads = batch.reads(self._holding.stints)
         today, limit_s = datetime.now(UTC).date(), self._settings.write_limit_s
-        write = BatchWrite(self._lake, self._version, batch, today, limit_s, self._columns)
         began = time.monotonic()
         self._pace = self._pace.after(batch.bytes, began)
-        self._writing = _Writing(write, batch, reads, fetch_s, saturated, began)
-        write.begin()
+        left = {}
+        for topic, of_topic in batch.split().items():
+            reads, positions = of_topic.reads(self._holding.stints), of_topic.next_offsets
+            write = BatchWrite(self._lake, self._version, of_topic, today, limit_s, self._columns)
+            left[topic] = _TopicWrite(write, of_topic, reads, began, positions)
+        self._writing = _Writing(left, batch, fetch_s, saturated, began)
+        for each in left.values():
+            each.write.begin()
 
     def _finish_write(self) -> None:
-        """Waits until the batch that is written is in the lake, writes again what failed, commits, and reports.
+        """Waits until all of the batch is in the lake, or has failed for now."""
+        while (writing := self._writing) is not None:
+            wait_for(writing.under_way, timeout=LOOK_EVERY_S)
+            self._beat()
+            self._look_at_write()
+
+    def _look_at_write(self) -> None:
+        """Commits what is in the lake by now, and holds back the topics of what has failed; reports when that is all.
 
         Raises:
-            ConsumerError: it is told to leave, and the lake does not take the batch; or Spark is gone.
+            ConsumerError: Spark is gone.
         """
-        if self._writing is None:
+        if (writing := self._writing) is None:
             return
-        writing = self._writing
-        failures = 0
-        while True:
-            while under_way := writing.write.under_way:
-                wait_for(under_way, timeout=LOOK_EVERY_S)
-                self._beat()
-            fault = writing.write.settle()
-            if fault is None:
-                break
-            failures += 1
-            self._set_fault(fault)
-            if self._stop.is_set():
-                raise ConsumerError(f"consumer {self._holding.consumer} leaves a batch unwritten: {fault}")
-            self._pause(pause_s(failures))
-            self._open_session()
-            self._require_lease()
-            writing.write.begin()
-        if failures:
-            self._written_at = None
-        write_s = time.monotonic() - writing.began
-        self._claim(writing.batch.next_offsets)
+        ended = {topic: each for topic, each in writing.left.items() if not each.write.under_way}
+        faults = {topic: each.write.settle() for topic, each in ended.items()}
+        written = [each for topic, each in ended.items() if faults[topic] is None]
+        if written:
+            self._wrote_at = time.monotonic()
+            self._claim({partition: offset for each in written for partition, offset in each.positions.items()})
+            writing.written += written
+        for topic, each in ended.items():
+            del writing.left[topic]
+            if (fault := faults[topic]) is not None:
+                self._hold_back(topic, each, fault)
+        if writing.left:
+            return
         self._writing = None
-        self._measure(writing)
-        self._set_fault(None)
-        self._report(
-            Cycle(
-                bytes=writing.batch.bytes,
-                records=writing.batch.records,
-                fetch_s=writing.fetch_s,
-                write_s=write_s,
-                reads=writing.reads,
-            )
-        )
+        if sum(each.batch.records for each in writing.written) == writing.batch.records:
+            self._measure(writing)
+        else:
+            self._written_at = None
+        self._set_fault(self._standing_fault)
+        if writing.written:
+            self._report(_cycle(writing.written, writing.fetch_s))
+
+    def _hold_back(self, topic: str, failed: _TopicWrite, fault: str) -> None:
+        """Reads no more of a topic whose table does not take its rows: they would only pile up behind them."""
+        failed.has_failed(fault)
+        self._set_fault(fault)
+        self._refused[topic] = failed
+        self._fetcher.hold_back(topic, self._gathering.batch.drop_topic(topic))
+        self._want_session(failed)
+
+    def _look_at_what_was_refused(self) -> None:
+        """Asks the lake again for what it has not taken, when it is time to; reads the topic on once it has.
+
+        Raises:
+            ConsumerError: Spark is gone.
+        """
+        for topic, refused in list(self._refused.items()):
+            if not refused.tries:
+                if self._opening is None and time.monotonic() >= refused.try_again_at:
+                    self._require_lease()
+                    refused.tries = True
+                    refused.write.begin()
+            elif not refused.write.under_way:
+                fault = refused.write.settle()
+                if fault is not None:
+                    refused.has_failed(fault)
+                    self._want_session(refused)
+                    continue
+                self._wrote_at = time.monotonic()
+                self._written_at = None
+                self._claim(refused.positions)
+                del self._refused[topic]
+                self._fetcher.resume(topic)
+                self._set_fault(self._standing_fault)
+                self._report(_cycle([refused], 0.0))
+
+    def _finish_what_was_refused(self) -> None:
+        """Waits for attempts that are under way.
+
+        Raises:
+            ConsumerError: the lake does not take what was read.
+        """
+        while attempts := [attempt for each in self._refused.values() for attempt in each.write.under_way]:
+            wait_for(attempts, timeout=LOOK_EVERY_S)
+            self._beat()
+        for topic, refused in list(self._refused.items()):
+            fault = refused.write.settle() if refused.tries else refused.fault
+            if fault is not None:
+                raise ConsumerError(f"consumer {self._holding.consumer} leaves a batch unwritten: {fault}")
+            self._claim(refused.positions)
+            del self._refused[topic]
+
+    def _want_session(self, failed: _TopicWrite | None = None) -> None:
+        """What has failed may have failed for want of a session, unless the lake has taken something since."""
+        if self._opening is None and (failed is None or self._wrote_at <= failed.began):
+            self._opening = _Opening(time.monotonic())
+
+    def _look_at_session(self) -> None:
+        """Opens a session in place of the one there was, while nothing is being written through that.
+
+        Raises:
+            ConsumerError: there was none within the limit.
+        """
+        if (opening := self._opening) is None:
+            return
+        now = time.monotonic()
+        if opening.asked is None:
+            busy = self._writing is not None or any(each.write.under_way for each in self._refused.values())
+            if now >= opening.try_again_at and not busy:
+                opening.asked = in_thread(self._lake.connect)
+                opening.no_answer_at = now + self._settings.write_limit_s
+            return
+        if not opening.asked.done() and now < opening.no_answer_at:
+            return
+        try:
+            fault = fault_of(opening.asked, self._settings.write_limit_s)
+        except SparkGoneError as error:
+            raise ConsumerError(f"consumer {self._holding.consumer} cannot go on: {error}") from error
+        if fault is None:
+            self._log.info("has a new Spark session", spark=self._settings.spark)
+            self._opening = None
+            return
+        opening.asked, opening.fault = None, fault
+        opening.failures += 1
+        opening.try_again_at = now + pause_s(opening.failures)
+        if now - opening.began > self._settings.give_up_after_s:
+            raise ConsumerError(f"consumer {self._holding.consumer} has no Spark session: {fault}")
 
     def _measure(self, written: _Writing) -> None:
         """Takes note of how long the batch took, and of what its records are like."""
@@ -396,7 +543,7 @@ class ConsumerProcess:
     def _obey(self) -> bool:
         """Takes all commands that wait, follows those that count, and persists that. Whether any counted.
 
-        Nothing is being written.
+        Nothing is being written but what the lake has refused before.
         """
         commands = self._commands.take()
         holding, change = self._holding.apply(commands)
@@ -406,6 +553,7 @@ class ConsumerProcess:
         self._give_up_taking_over(change.stop)
         self._fetcher.stop(change.stop)
         self._gathering.batch.drop(change.stop)
+        self._leave_unsettled(change.stop)
         self._release(change.stop)
         for partition in change.stop:
             self._seal.pop(partition, None)
@@ -423,15 +571,32 @@ class ConsumerProcess:
         )
         return True
 
+    def _leave_unsettled(self, stopped: Collection[TopicPartition]) -> None:
+        """Lets go of partitions of which the lake has refused rows, without a commit.
+
+        Nobody knows whether their rows will be there. So the claim stays as it is, and whoever reads them next puts
+        this process out of action, which settles that.
+        """
+        for refused in self._refused.values():
+            for partition in refused.positions.keys() & set(stopped):
+                self._log.warning("lets go unsettled", partition=str(partition), reason=refused.fault)
+                del refused.positions[partition]
+                self._claimed.pop(partition, None)
+
     def _place_what_was_started(self) -> None:
         """Begins to take over what was started, or to read what has been taken over."""
-        if self._taking_over is None:
-            if partitions := self._fetcher.settle():
-                self._taking_over = self._begin_to_take_over(partitions)
-            return
-        if not self._taking_over.ended:
-            return
-        ended, self._taking_over = self._taking_over, None
+        for topic, taking_over in list(self._taking_over.items()):
+            if taking_over.ended:
+                del self._taking_over[topic]
+                self._end_taking_over(taking_over)
+        under_way = {partition for each in self._taking_over.values() for partition in each.partitions}
+        partitions = self._fetcher.settle(under_way)
+        for topic in sorted({partition.topic for partition in partitions}):
+            if self._opening is None and topic not in self._taking_over:
+                of_topic = [partition for partition in partitions if partition.topic == topic]
+                self._taking_over[topic] = self._begin_to_take_over(of_topic)
+
+    def _end_taking_over(self, ended: _TakeOver) -> None:
         ended.given_up.set()
         try:
             if not ended.positions.done():
@@ -439,7 +604,7 @@ class ConsumerProcess:
             positions = ended.positions.result()
         except LakeError as error:
             self._fetcher.hinder(ended.partitions, f"cannot be taken over: {error}")
-            self._open_session()
+            self._want_session()
         except ClaimsError as error:
             self._fetcher.hinder(ended.partitions, f"cannot be taken over: {error}")
         except KafkaException as error:
@@ -447,6 +612,8 @@ class ConsumerProcess:
         else:
             self._claim(positions)
             self._fetcher.place(positions)
+            if untold := [partition for partition in ended.partitions if partition not in positions]:
+                self._fetcher.hinder(untold, "no broker tells what its log holds")
 
     def _begin_to_take_over(self, partitions: Collection[TopicPartition]) -> _TakeOver:
         told = {writer for partition in partitions for writer in self._seal.get(partition, ())}
@@ -469,9 +636,10 @@ class ConsumerProcess:
     def _give_up_taking_over(self, stopped: Collection[TopicPartition]) -> None:
         """Lets go of a take-over that concerns any of these partitions, before the stop is acknowledged: others may
         claim them from then on. What else it concerns is taken over anew."""
-        if self._taking_over is not None and not set(stopped).isdisjoint(self._taking_over.partitions):
-            self._taking_over.given_up.set()
-            self._taking_over = None
+        for topic, taking_over in list(self._taking_over.items()):
+            if not set(stopped).isdisjoint(taking_over.partitions):
+                taking_over.given_up.set()
+                del self._taking_over[topic]
 
     def _claim(self, positions: Mapping[TopicPartition, int]) -> None:
         """Commits the positions as one who reads on."""
@@ -493,8 +661,9 @@ class ConsumerProcess:
         """Calls `commit` until the brokers have taken it.
 
         Raises:
-            ConsumerError: it is told to leave, and they have not.
+            ConsumerError: they have not, and it is told to leave, or has tried for long.
         """
+        began = time.monotonic()
         failures = 0
         while True:
             self._require_lease()
@@ -506,7 +675,7 @@ class ConsumerProcess:
             except KafkaException as error:
                 failures += 1
                 self._set_fault(f"commit: {brief(error)}")
-                if self._stop.is_set():
+                if self._stop.is_set() or time.monotonic() - began > self._settings.give_up_after_s:
                     raise ConsumerError(
                         f"consumer {self._holding.consumer} leaves without a commit: {brief(error)}"
                     ) from error
@@ -589,3 +758,13 @@ class ConsumerProcess:
         )
         self._reporter.send(report)
         self._observe(report)
+
+
+def _cycle(written: Collection[_TopicWrite], fetch_s: float) -> Cycle:
+    return Cycle(
+        bytes=sum(each.batch.bytes for each in written),
+        records=sum(each.batch.records for each in written),
+        fetch_s=fetch_s,
+        write_s=time.monotonic() - min(each.began for each in written),
+        reads=tuple(sorted((read for each in written for read in each.reads), key=lambda read: read.key)),
+    )

@@ -69,7 +69,8 @@ class ConsumerSettings(BaseModel):
     write_limit_s: Annotated[Seconds, Field(le=86_400)] = 60.0
     """A write to the lake that takes longer has failed."""
     give_up_after_s: Annotated[Seconds, Field(le=86_400)] = 120.0
-    """Without Kafka at the start, or without a Spark session, for so long, the consumer exits to be restarted."""
+    """Without Kafka at the start, without a commit that the brokers take, or without a Spark session, for so long, the
+    consumer exits to be restarted."""
 
     @field_validator("spark_remote")
     @classmethod

@@ -43,6 +43,8 @@ def take_over(
 ) -> dict[TopicPartition, int]:
     """Where reading of each of the partitions goes on; none of their former readers adds anything after that.
 
+    Partitions are left out of which no broker tells what their logs hold.
+
     Args:
         partitions: which exist, and which the caller may read.
         told: the writers that the controller names.
@@ -80,9 +82,9 @@ def take_over(
             raise ClaimsError(f"{', '.join(writers)} claimed them while others were put out of action")
         ranges = offsets.ranges(wanted)
         places = {
-            partition: where_to_look(committed[partition], ranges[partition].end)
-            for partition in wanted
-            if not ranges[partition].empty
+            partition: where_to_look(committed[partition], held.end)
+            for partition, held in ranges.items()
+            if not held.empty
         }
         claimed = {
             partition: f"{group}/{position.claimant}"
@@ -92,7 +94,7 @@ def take_over(
         looked_up = [threads.submit(_last_offsets, lake, topic, places, claimed) for topic in topics]
         last = {partition: offset for found in looked_up for partition, offset in found.result().items()}
     positions = {}
-    for partition in wanted:
+    for partition in sorted(ranges):
         position = next_offset(last.get(partition), committed[partition])
         positions[partition] = ranges[partition].beginning if position is None else position
     return positions

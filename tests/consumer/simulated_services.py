@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from consumer import runner
 from consumer.batch import Record
@@ -20,6 +21,7 @@ from consumer.claims import Committed
 from consumer.fetcher import Fetched
 from consumer.lake import LAST_VERSION
 from consumer.offsets import FencedError, OffsetRange
+from consumer.session import LakeError
 from consumer.spans import Span
 from domain.assignment import ConsumerId
 from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef
@@ -51,6 +53,12 @@ class Services:
         """Commits that were taken and reports that were sent, in their order."""
         self.ahead: list[Commit] = []
         """Commits of what was not in the lake."""
+        self.leaderless: set[TopicPartition] = set()
+        self.refusing: set[str] = set()
+        """Topics whose tables take nothing."""
+        self.answers_nothing: set[str] = set()
+        """Topics whose tables take what they are given, and say that they do not."""
+        self.refuses_commits = False
         self.reports_arrive = True
         self.inboxes: defaultdict[ConsumerId, list[ConsumerCommand]] = defaultdict(list)
         self.appended: dict[str, dict[int, int]] = {}
@@ -179,7 +187,8 @@ class _GroupOffsets:
         return {partition: self._services.committed.get(partition) for partition in partitions}
 
     def ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
-        return {partition: OffsetRange(0, self._services.ends[partition]) for partition in partitions}
+        told = [partition for partition in partitions if partition not in self._services.leaderless]
+        return {partition: OffsetRange(0, self._services.ends[partition]) for partition in told}
 
     def fence(self, writer: str) -> None:
         self._services.fenced.add(writer)
@@ -189,6 +198,8 @@ class _GroupOffsets:
         services.pass_by("commit", self._writer)
         if self._writer in services.fenced:
             raise FencedError("another consumer has taken over from this one")
+        if services.refuses_commits:
+            raise KafkaException(KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE))
         for partition, position in positions.items():
             commit = Commit(self._writer, partition, position)
             if position.offset > len(set(services.rows[partition])):
@@ -208,6 +219,8 @@ class _Fetcher:
         self._wanted: set[TopicPartition] = set()
         self.placed: dict[TopicPartition, int] = {}
         self._faults: dict[TopicPartition, str] = {}
+        self._hindered: set[TopicPartition] = set()
+        self._held_back: set[str] = set()
 
     @property
     def fault(self) -> str | None:
@@ -222,8 +235,17 @@ class _Fetcher:
             self._faults.pop(partition, None)
             self.placed.pop(partition, None)
 
-    def settle(self) -> tuple[TopicPartition, ...]:
-        return tuple(sorted(self._wanted - self.placed.keys()))
+    def settle(self, under_way: Collection[TopicPartition] = ()) -> tuple[TopicPartition, ...]:
+        self._hindered, hindered = set[TopicPartition](), self._hindered
+        wanted = self._wanted - self.placed.keys() - set(under_way) - hindered
+        return tuple(sorted(each for each in wanted if each.topic not in self._held_back))
+
+    def hold_back(self, topic: str, positions: Mapping[TopicPartition, int]) -> None:
+        self._held_back.add(topic)
+        self.placed.update(positions)
+
+    def resume(self, topic: str) -> None:
+        self._held_back.discard(topic)
 
     def place(self, positions: Mapping[TopicPartition, int]) -> None:
         self.placed.update(positions)
@@ -231,7 +253,8 @@ class _Fetcher:
             self._faults.pop(partition, None)
 
     def hinder(self, partitions: Iterable[TopicPartition], fault: str) -> None:
-        for partition in partitions:
+        self._hindered.update(partitions)
+        for partition in self._wanted.intersection(partitions):
             self._faults[partition] = fault
 
     def fetch(self, most_records: int, wait_s: float) -> Fetched:
@@ -239,7 +262,7 @@ class _Fetcher:
         now = time.time()
         for partition, position in self.placed.items():
             end = min(self._services.ends[partition], position + most_records)
-            if end > position:
+            if end > position and partition.topic not in self._held_back:
                 self.placed[partition] = end
                 value = b"." * RECORD_BYTES
                 fetched = (Record(partition, offset, None, None, value, ()) for offset in range(position, end))
@@ -261,16 +284,22 @@ class _Lake:
     def append(self, topic: str, version: int, rows: pa.Table) -> None:
         services = self._services
         services.pass_by("write", self._name)
+        if topic in services.refusing:
+            raise LakeError(f"{topic}: refused")
         if version > services.versions[topic, self._writer]:
             services.versions[topic, self._writer] = version
             last: dict[int, int] = {}
             for number, offset in zip(rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True):
                 services.rows[TopicPartition(topic, number)].append(offset)
                 last[number] = max(offset, last.get(number, offset))
-            services.appended[self._writer] = last
+            services.appended[self._writer] = services.appended.get(self._writer, {}) | last
         services.pass_by("answer", self._name)
+        if topic in services.answers_nothing:
+            raise LakeError(f"{topic}: no answer")
 
     def seal(self, topic: str, writer: str) -> None:
+        if topic in self._services.refusing:
+            raise LakeError(f"{topic}: refused")
         self._services.versions[topic, writer] = LAST_VERSION
 
     def last_appended(self, topic: str, writers: Collection[str]) -> dict[int, int] | None:

@@ -37,9 +37,15 @@ class At(Enum):
     LAKE_ANSWERS = auto()
     COMMIT = auto()
     RELEASE = auto()
+    LEFT = auto()
+    """It has let the partition go though the lake has not settled its append, for which it goes on asking."""
     ENDED = auto()
     """It has released the partition."""
     DEAD = auto()
+
+
+LET_GO = (At.ENDED, At.LEFT)
+"""To the controller it is all the same."""
 
 
 class Given(Enum):
@@ -104,6 +110,8 @@ class Protocol:
     seals: bool = True
     claims: bool = True
     looks_into_lake: bool = True
+    claims_what_is_unsettled: bool = True
+    """Who lets go of a partition whose rows the lake refuses does not release it."""
     zombies: bool = True
     """Who is given up may live on."""
     given: Given = Given.UP
@@ -122,10 +130,10 @@ class Protocol:
         newest = begun[-1]
         if newest + 1 == len(world.processes):
             return
-        unreleased = tuple(number for number in begun if world.processes[number].at is not At.ENDED)
+        unreleased = tuple(number for number in begun if world.processes[number].at not in LET_GO)
         told = unreleased if self.given is Given.UP else ()
         following = world.having(newest + 1, at=At.LOOK, told=told)
-        if world.processes[newest].at is At.ENDED:
+        if world.processes[newest].at in LET_GO:
             yield following
             return
         yield following.with_process(newest, Process(At.DEAD))
@@ -171,6 +179,13 @@ class Protocol:
                     yield _asked(world, number)
                 if len(mine) < 2 and world.versions[number] >= process.version:  # by the one, or by the other
                     yield world.having(number, at=At.COMMIT, position=process.position + 1)
+                if self.claims_what_is_unsettled:
+                    yield world.having(number, at=At.LEFT)
+                else:
+                    yield self._committed(world, number, RELEASED, At.LEFT)
+            case At.LEFT:
+                if sum(append.writer == number for append in world.under_way) < 2:
+                    yield _asked(world, number)
             case At.COMMIT:
                 yield self._committed(world, number, claim(own) if self.claims else RELEASED, At.ASK_LAKE)
             case At.RELEASE:
@@ -253,7 +268,7 @@ def violation(protocol: Protocol, processes: int = 3) -> tuple[str, World] | Non
         if world.committed is not None and world.committed.offset > len(world.rows):
             return "committed what is not in the lake", world
         following = set(protocol.successors(world))
-        if not following and world.processes[-1].at not in (At.ENDED, At.DEAD):
+        if not following and world.processes[-1].at not in (*LET_GO, At.DEAD):
             return "stuck", world
         queue.extend(following - seen)
         seen |= following
@@ -278,8 +293,16 @@ def test_where_processes_are_dead_the_claims_alone_are_enough() -> None:
         (Protocol(looks_into_lake=False), "doubled"),
         (Protocol(claims=False, zombies=False, given=Given.FORGOTTEN), "doubled"),
         (Protocol(given=Given.FORGOTTEN), "doubled"),
+        (Protocol(claims_what_is_unsettled=False, zombies=False), "doubled"),
     ],
-    ids=["no seal", "no fence", "positions from the commits", "no claims", "zombies that nobody names"],
+    ids=[
+        "no seal",
+        "no fence",
+        "positions from the commits",
+        "no claims",
+        "zombies that nobody names",
+        "unsettled and released",
+    ],
 )
 def test_without_one_of_its_guards_it_fails(protocol: Protocol, fault: str) -> None:
     """Each guard is needed; and the model sees what it has to see."""

@@ -17,6 +17,8 @@ from domain.partitions import TopicPartition
 from tests.consumer.simulated_services import GROUP, WITHIN_S, Commit, Services
 
 ORDERS = TopicPartition("orders", 0)
+OTHERS = TopicPartition("orders", 1)
+CLICKS = TopicPartition("clicks", 0)
 BATCH = 10
 """Records of a batch."""
 LEASE_S = 1.0
@@ -36,7 +38,7 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Services:
 def begin(services: Services) -> Iterator[Begin]:
     stop, begun = threading.Event(), list[Ended]()
 
-    def begin(number: int, lease_s: float = 60.0, write_limit_s: float = 60.0) -> Ended:
+    def begin(number: int, lease_s: float = 60.0, write_limit_s: float = 60.0, give_up_after_s: float = 60.0) -> Ended:
         settings = ConsumerSettings(
             spark_remote="sc://nowhere",
             lake_root="/lake",
@@ -45,6 +47,7 @@ def begin(services: Services) -> Iterator[Begin]:
             heartbeat_s=0.02,
             lease_s=lease_s,
             write_limit_s=write_limit_s,
+            give_up_after_s=give_up_after_s,
         )
         begun.append(
             in_thread(
@@ -79,8 +82,13 @@ def acknowledged(services: Services, order: Order) -> ConsumerReport:
     return services.wait_for(lambda report: report.applied == order)
 
 
-def each_once(services: Services) -> bool:
-    return services.rows[ORDERS] == list(range(services.ends[ORDERS]))
+def each_once(services: Services, partition: TopicPartition = ORDERS) -> bool:
+    return services.rows[partition] == list(range(services.ends[partition]))
+
+
+def is_committed(services: Services, partition: TopicPartition) -> bool:
+    """Whether all of the partition is."""
+    return partition in services.committed and services.committed[partition].offset == services.ends[partition]
 
 
 def test_a_partition_is_claimed_before_it_is_read_and_with_every_commit_until_it_is_released(
@@ -248,6 +256,90 @@ def test_a_take_over_that_takes_too_long_is_begun_again_and_the_late_one_does_no
     services.wait_until(lambda: services.committed[ORDERS].offset == 3 * BATCH)
     assert services.fenced == {"9/dead"}
     assert each_once(services)
+
+
+def test_a_partition_without_a_leader_keeps_no_other_from_being_read(services: Services, begin: Begin) -> None:
+    """Hole 10: all that were started with it waited for it."""
+    services.ends.update({ORDERS: 2 * BATCH, OTHERS: 2 * BATCH, CLICKS: BATCH})
+    services.leaderless = {OTHERS}
+    begin(1)
+    reader = ready(services, 1)
+    for partition in (ORDERS, OTHERS, CLICKS):
+        services.command(Action.START, partition, reader)
+    services.wait_until(lambda: is_committed(services, ORDERS) and is_committed(services, CLICKS))
+    services.wait_for(lambda report: str(OTHERS) in (report.reason or ""))
+    assert OTHERS not in services.committed
+    services.leaderless = set()
+    services.wait_until(lambda: is_committed(services, OTHERS))
+    assert all(each_once(services, partition) for partition in (ORDERS, OTHERS, CLICKS))
+
+
+@pytest.mark.parametrize("is_taken_though", [False, True], ids=["refused", "not answered"])
+def test_a_table_that_takes_nothing_keeps_no_other_topic_from_being_written(
+    is_taken_though: bool, services: Services, begin: Begin
+) -> None:
+    """Hole 10: it stopped every topic of the consumer."""
+    failing = services.answers_nothing if is_taken_though else services.refusing
+    begin(1)
+    reader = ready(services, 1)
+    for partition in (ORDERS, CLICKS):
+        acknowledged(services, services.command(Action.START, partition, reader))
+    services.wait_until(lambda: {ORDERS, CLICKS} <= services.committed.keys())
+    failing.add("orders")
+    for batches in range(1, 6):
+        services.ends.update({ORDERS: BATCH, CLICKS: batches * BATCH})
+        services.wait_until(lambda: is_committed(services, CLICKS))
+    assert services.committed[ORDERS].offset == 0
+    services.wait_for(lambda report: "orders: " in (report.reason or ""))
+    failing.clear()
+    services.wait_until(lambda: is_committed(services, ORDERS))
+    assert all(each_once(services, partition) for partition in (ORDERS, CLICKS))
+    assert services.ahead == []
+    read = sum(report.cycle.records for report in services.reports if report.cycle)
+    assert read == services.ends[ORDERS] + services.ends[CLICKS], "each cycle is told of once"
+
+
+@pytest.mark.parametrize("is_taken_though", [False, True], ids=["refused", "not answered"])
+def test_a_stop_is_obeyed_while_a_write_fails_and_who_reads_next_finds_out_what_is_there(
+    is_taken_though: bool, services: Services, begin: Begin
+) -> None:
+    """Hole 10: nobody could tell it to let go of anything."""
+    failing = services.answers_nothing if is_taken_though else services.refusing
+    former = begin(1)
+    first = ready(services, 1)
+    for partition in (ORDERS, OTHERS, CLICKS):
+        acknowledged(services, services.command(Action.START, partition, first))
+    services.wait_until(lambda: {ORDERS, OTHERS, CLICKS} <= services.committed.keys())
+    failing.add("orders")
+    services.ends.update({ORDERS: BATCH, OTHERS: BATCH})
+    services.wait_for(lambda report: "orders: " in (report.reason or ""))
+    stopped = acknowledged(services, services.command(Action.STOP, ORDERS, first))
+    assert PartitionRef.of(ORDERS) not in stopped.partitions
+    assert services.committed[ORDERS] == Committed(0, claim(name(first))), "still claimed: it is not settled"
+    released = acknowledged(services, services.command(Action.STOP, CLICKS, first))
+    assert released.partitions == (PartitionRef.of(OTHERS),)
+    assert services.committed[CLICKS] == Committed(0, RELEASED)
+    failing.clear()
+    services.hold_up("write", 1)
+    begin(2)
+    second = ready(services, 2)
+    services.command(Action.START, ORDERS, second)
+    services.wait_until(lambda: services.committed[ORDERS] == Committed(BATCH, claim(name(second))))
+    services.let_go("write", 1)
+    error = former.exception(WITHIN_S)
+    assert "taken over" in str(error)
+    services.command(Action.START, OTHERS, second)
+    services.wait_until(lambda: services.committed[OTHERS] == Committed(BATCH, claim(name(second))))
+    assert all(each_once(services, partition) for partition in (ORDERS, OTHERS))
+    assert services.ahead == []
+
+
+def test_one_whose_commits_are_refused_for_long_ends(services: Services, begin: Begin) -> None:
+    """Hole 10: it tried for ever, and obeyed nobody."""
+    ended = begin(1, give_up_after_s=0.5)
+    services.refuses_commits = True
+    services.command(Action.START, ORDERS, ready(services, 1))
+    assert "leaves without a commit" in str(ended.exception(WITHIN_S))
 
 
 def test_one_of_which_no_report_arrives_any_more_ends(services: Services, begin: Begin) -> None:
