@@ -18,9 +18,12 @@ import structlog
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
+from consumer import log_offsets
 from consumer.backoff import pause_s
 from consumer.batch import Record
 from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError, brief
+from consumer.offsets import OffsetRange
+from consumer.out_of_range import BeyondEnd, PassedOver, go_on
 from domain.partitions import TopicPartition
 
 LINGER_S = 0.02
@@ -55,13 +58,18 @@ class Fetcher:
 
     Args:
         config: of the client, from `consumer.kafka.fetching_config`.
+        beyond_end: what to do with a partition whose log ends before the position it was read to.
     """
 
-    def __init__(self, config: Mapping[str, object]) -> None:
+    def __init__(self, config: Mapping[str, object], beyond_end: BeyondEnd = "continue") -> None:
+        self._beyond_end = beyond_end
         self._consumer = Consumer({**config, "error_cb": self._take_client_error, "stats_cb": self._take_statistics})
         self._wanted: set[TopicPartition] = set()
         self._next_offsets: dict[TopicPartition, int] = {}
         self._read: set[TopicPartition] = set()
+        self._out_of_range: set[TopicPartition] = set()
+        """Those of which the log does not hold the next offset."""
+        self._passed_over: list[PassedOver] = []
         self._held_back: set[str] = set()
         """Topics that are not read until they are resumed."""
         self._interned: dict[tuple[str, int], TopicPartition] = {}
@@ -89,6 +97,11 @@ class Fetcher:
     def placed(self) -> Set[TopicPartition]:
         """The partitions of which it is known where their reading goes on."""
         return self._next_offsets.keys()
+
+    def take_passed_over(self) -> tuple[PassedOver, ...]:
+        """What was passed over since this was asked last, because the logs do not have it any more."""
+        taken, self._passed_over = tuple(self._passed_over), []
+        return taken
 
     def start(self, partitions: Iterable[TopicPartition]) -> None:
         """Reads them as soon as they are placed."""
@@ -125,6 +138,7 @@ class Fetcher:
         for partition in stopped:
             self._faults.pop(partition, None)
             self._next_offsets.pop(partition, None)
+            self._out_of_range.discard(partition)
         self._unassign(stopped & self._read)
 
     def settle(self, under_way: Set[TopicPartition] = frozenset()) -> tuple[TopicPartition, ...]:
@@ -145,6 +159,7 @@ class Fetcher:
                 self._set_fault(partition, reason)
             self._unassign(self._read & absent.keys())
             present = looked_at - absent.keys()
+            present -= self._not_in_range(self._out_of_range & present)
             self._assign(sorted((present & self._next_offsets.keys()) - self._read))
             to_place = tuple(sorted(present - self._next_offsets.keys()))
         except KafkaException as error:
@@ -212,9 +227,11 @@ class Fetcher:
         if not partitions:
             log.warning("kafka client", error=error.str(), code=error.name())
         for partition in partitions:
+            if error.code() == KafkaError._AUTO_OFFSET_RESET:
+                self._out_of_range.add(partition)
             self._set_fault(partition, error.str())
         self._unassign(partitions)
-        self._look_again_at = time.monotonic() + pause_s(1)
+        self._look_again_at = 0.0 if self._out_of_range & partitions else time.monotonic() + pause_s(1)
 
     def _take_client_error(self, error: KafkaError) -> None:
         """What the client tells outside of the records: also that a partition has ceased to exist, but not which."""
@@ -250,6 +267,28 @@ class Fetcher:
         if self._faults.get(partition) != fault:
             log.warning("cannot be read", partition=str(partition), reason=fault)
         self._faults[partition] = fault
+
+    def _not_in_range(self, partitions: Set[TopicPartition]) -> set[TopicPartition]:
+        """Those of the partitions, which are placed out of their logs' ranges, that cannot be read on.
+
+        Raises:
+            KafkaException: no broker answers.
+        """
+        beginnings = log_offsets.beginnings(self._consumer, partitions, REQUEST_LIMIT_S)
+        ends = log_offsets.ends(self._consumer, beginnings, REQUEST_LIMIT_S)
+        for partition, end in ends.items():
+            position = self._next_offsets[partition]
+            held = OffsetRange(beginnings[partition], end)
+            goes_on, passed_over = go_on(partition, position, held, self._beyond_end)
+            if goes_on is None:
+                self._set_fault(partition, f"was read up to {position}, and its log ends at {end}: is not read")
+                continue
+            if passed_over is not None:
+                log.error("passed over", partition=str(partition), reason=str(passed_over))
+                self._passed_over.append(passed_over)
+            self._next_offsets[partition] = goes_on
+            self._out_of_range.discard(partition)
+        return self._out_of_range & partitions
 
     def _absent(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
         """Those that the brokers do not have, or that none leads, and why: the client takes them without a word.

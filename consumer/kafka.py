@@ -37,13 +37,14 @@ def common_config(bootstrap_servers: str, consumer: ConsumerId, client_config: M
 
 
 def reading_config(common: Mapping[str, object], group: str) -> dict[str, object]:
-    """What the readers share: commits are made by hand, and a partition without a commit is read from its beginning."""
+    """What the readers share: commits are made by hand, and where to read is always told: from an offset that the log
+    does not hold nothing is read."""
     return {
         **common,
         "group.id": group,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
-        "auto.offset.reset": "earliest",
+        "auto.offset.reset": "error",
         "isolation.level": "read_committed",
         "allow.auto.create.topics": False,
     }

@@ -56,6 +56,8 @@ from domain.partitions import TopicPartition
 
 LOOK_EVERY_S = 0.1
 """How often a wait looks at what else there is to do."""
+TOLD_FOR_S = 600.0
+"""How long reports tell of what was passed over."""
 LAST_REPORT_LIMIT_S = 5.0
 """How long the end waits for the last report to arrive."""
 
@@ -224,7 +226,7 @@ class ConsumerProcess:
             self._reporter = Reporter(common, metadata_topic)
             self._commands = CommandReader(reading, metadata_topic, consumer, group)
             self._offsets = GroupOffsets(common, reading, group, self._writer)
-            self._fetcher = Fetcher(fetching_config(common, group, settings.batch_bytes))
+            self._fetcher = Fetcher(fetching_config(common, group, settings.batch_bytes), settings.beyond_log_end)
         except KafkaException as error:
             raise ConsumerError(
                 f"consumer {consumer}: the Kafka client refuses its settings: {brief(error)}"
@@ -258,6 +260,10 @@ class ConsumerProcess:
         """From the first report on."""
         self._ready = False
         self._fault: str | None = None
+        self._passed_over: tuple[str, float] | None = None
+        """What was passed over last, and until when it is told; on the monotonic clock."""
+        self._lost = 0
+        """Offsets that were deleted before they were read."""
         self._largest_bytes = 0
         self._rate = SaturatedRate()
         self._pace = Pace(settings.rate_limit)
@@ -591,6 +597,9 @@ class ConsumerProcess:
                 self._end_taking_over(taking_over)
         under_way = {partition for each in self._taking_over.values() for partition in each.partitions}
         partitions = self._fetcher.settle(under_way)
+        for passed_over in self._fetcher.take_passed_over():
+            self._passed_over = str(passed_over), time.monotonic() + TOLD_FOR_S
+            self._lost += passed_over.lost
         for topic in sorted({partition.topic for partition in partitions}):
             if self._opening is None and topic not in self._taking_over:
                 of_topic = [partition for partition in partitions if partition.topic == topic]
@@ -710,7 +719,10 @@ class ConsumerProcess:
         fault = self._fault or self._fetcher.fault
         if not self._ready:
             return ConsumerState.STARTING, fault
-        return (ConsumerState.READY if fault is None else ConsumerState.DEGRADED), fault
+        if fault is not None:
+            return ConsumerState.DEGRADED, fault
+        told, until = self._passed_over or (None, 0.0)
+        return ConsumerState.READY, told if time.monotonic() < until else None
 
     def _require_lease(self) -> None:
         """To be called before what only the reader of the partitions may do; from any thread.
@@ -754,6 +766,7 @@ class ConsumerProcess:
             partitions=tuple(map(PartitionRef.of, held)),
             taking_over=tuple(PartitionRef.of(each) for each in held if each not in self._fetcher.placed),
             cycle=cycle,
+            lost=self._lost,
             throughput=self._rate.throughput(self._record_bytes, self._fetcher.compression),
         )
         self._reporter.send(report)

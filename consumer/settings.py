@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from consumer.columns import OF_EVERY_RECORD, TYPES, Column
 from consumer.location import ROOTED, location
+from consumer.out_of_range import BeyondEnd
 from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
 
 Seconds = Annotated[float, Field(ge=0.001, allow_inf_nan=False)]
@@ -66,6 +67,11 @@ class ConsumerSettings(BaseModel):
     """A consumer of which no report has reached the brokers for so long ends, and writes and commits nothing more: the
     controller may have given its partitions to others. Less than the controller's `heartbeat_timeout_s`, and twice what
     the brokers take when one of them fails, or all consumers of the group might end with it."""
+    beyond_log_end: BeyondEnd = "continue"
+    """What becomes of a partition whose log ends before the position it was read to, because a leader without the
+    newest records was elected, or the topic was made anew. `continue`: it is read on from the log's end; `hold`: it is
+    not read, and the consumer is degraded, until the group's offset was set anew and the consumer restarted. Neither
+    reads anything twice."""
     write_limit_s: Annotated[Seconds, Field(le=86_400)] = 60.0
     """A write to the lake that takes longer has failed."""
     give_up_after_s: Annotated[Seconds, Field(le=86_400)] = 120.0

@@ -66,6 +66,13 @@ class ConsumerFigures:
         self._records = Counter(
             "kcga_consumer_written_records", "Records written to the lake.", labels, registry=registry
         ).labels(**mine)
+        self._lost = Counter(
+            "kcga_consumer_lost_offsets",
+            "Offsets that were deleted from the log before they were read.",
+            labels,
+            registry=registry,
+        ).labels(**mine)
+        self._lost_so_far = 0
         self._fetch = Summary(
             "kcga_consumer_fetch_seconds", "Time that the fetch of a batch took.", labels, registry=registry
         ).labels(**mine)
@@ -79,6 +86,8 @@ class ConsumerFigures:
         self._state, self._reason = report.state, report.reason
         self._state_figure.state(report.state.value)
         self._held.set(len(report.partitions))
+        self._lost.inc(report.lost - self._lost_so_far)
+        self._lost_so_far = report.lost
         if (cycle := report.cycle) is not None:
             self._bytes.inc(cycle.bytes)
             self._records.inc(cycle.records)

@@ -136,6 +136,8 @@ class ConsumerReport(Message):
     sent_at: EpochSeconds
     state: ConsumerState
     reason: Words | None = None
+    """What keeps it from its work; or, where nothing does, what it has passed over lately because no log has it any
+    more."""
     applied_epoch: Count = 0
     applied_sequence: Count = 0
     partitions: Partitions = ()
@@ -144,6 +146,8 @@ class ConsumerReport(Message):
     """Those of them that it does not read yet: whom the start named is not known to be sealed there."""
     cycle: Cycle | None = None
     """In the report that ends a cycle, and in no other."""
+    lost: Count = 0
+    """Offsets that were deleted before it could read them, since it began."""
     throughput: Throughput | None = None
     """None until it has had enough to do for some cycles."""
 

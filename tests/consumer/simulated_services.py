@@ -21,6 +21,7 @@ from consumer.claims import Committed
 from consumer.fetcher import Fetched
 from consumer.lake import LAST_VERSION
 from consumer.offsets import FencedError, OffsetRange
+from consumer.out_of_range import PassedOver
 from consumer.session import LakeError
 from consumer.spans import Span
 from domain.assignment import ConsumerId
@@ -59,6 +60,8 @@ class Services:
         self.answers_nothing: set[str] = set()
         """Topics whose tables take what they are given, and say that they do not."""
         self.refuses_commits = False
+        self.passed_over: list[PassedOver] = []
+        """To be told of by the next that asks."""
         self.reports_arrive = True
         self.inboxes: defaultdict[ConsumerId, list[ConsumerCommand]] = defaultdict(list)
         self.appended: dict[str, dict[int, int]] = {}
@@ -134,7 +137,7 @@ class Services:
         monkeypatch.setattr(runner, "Reporter", lambda *_: _Reporter(self))
         monkeypatch.setattr(runner, "CommandReader", lambda _, __, consumer, ___: _CommandReader(self, consumer))
         monkeypatch.setattr(runner, "GroupOffsets", lambda _, __, ___, writer: _GroupOffsets(self, writer))
-        monkeypatch.setattr(runner, "Fetcher", lambda config: _Fetcher(self, str(config["client.id"])))
+        monkeypatch.setattr(runner, "Fetcher", lambda config, _: _Fetcher(self, str(config["client.id"])))
         monkeypatch.setattr(runner, "Lake", lambda _, __, writer, *___: _Lake(self, writer))
 
 
@@ -239,6 +242,10 @@ class _Fetcher:
         self._hindered, hindered = set[TopicPartition](), self._hindered
         wanted = self._wanted - self.placed.keys() - set(under_way) - hindered
         return tuple(sorted(each for each in wanted if each.topic not in self._held_back))
+
+    def take_passed_over(self) -> tuple[PassedOver, ...]:
+        taken, self._services.passed_over = tuple(self._services.passed_over), []
+        return taken
 
     def hold_back(self, topic: str, positions: Mapping[TopicPartition, int]) -> None:
         self._held_back.add(topic)

@@ -9,6 +9,7 @@ from kafka import KafkaProducer
 from consumer.batch import Record
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
+from consumer.out_of_range import PassedOver
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import PATIENCE_S, Driver
 from tests.services import SharedBroker
@@ -167,6 +168,12 @@ def test_what_is_gone_by_now_is_passed_over(
     fetcher = open_fetcher()
     driver.delete_before(partition, 7)
     read(fetcher, partition, offset=4)
+    deadline = time.monotonic() + PATIENCE_S
+    while not (told := fetcher.take_passed_over()):
+        assert time.monotonic() < deadline
+        assert fetcher.fetch(1, 0.1).records == ()
+        fetcher.settle()
+    assert told == (PassedOver(partition, 4, 7, were_read=False),)
     assert [record.offset for record in fetch(fetcher, 3)] == [7, 8, 9]
 
 

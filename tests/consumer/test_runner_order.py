@@ -9,6 +9,7 @@ from concurrent.futures import Future
 import pytest
 
 from consumer.claims import RELEASED, Committed, claim, writer
+from consumer.out_of_range import PassedOver
 from consumer.runner import ConsumerError, LeaseError, run
 from consumer.settings import ConsumerSettings
 from consumer.threads import in_thread
@@ -332,6 +333,16 @@ def test_a_stop_is_obeyed_while_a_write_fails_and_who_reads_next_finds_out_what_
     services.wait_until(lambda: services.committed[OTHERS] == Committed(BATCH, claim(name(second))))
     assert all(each_once(services, partition) for partition in (ORDERS, OTHERS))
     assert services.ahead == []
+
+
+def test_what_was_deleted_before_it_was_read_is_told_and_counted(services: Services, begin: Begin) -> None:
+    """Hole 9: retention that overtook reading was silent."""
+    begin(1)
+    ready(services, 1)
+    services.passed_over.append(PassedOver(ORDERS, 5, 9, were_read=False))
+    told = services.wait_for(lambda report: report.lost == 4)
+    assert told.state is ConsumerState.READY
+    assert "orders-0: offsets 5 to 8 were deleted before they were read" in (told.reason or "")
 
 
 def test_one_whose_commits_are_refused_for_long_ends(services: Services, begin: Begin) -> None:

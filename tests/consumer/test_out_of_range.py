@@ -1,0 +1,93 @@
+"""Where reading goes on from a position that the log does not hold, by decision and by the fetcher."""
+
+import time
+
+import pytest
+from confluent_kafka import Producer
+
+from consumer.fetcher import Fetcher
+from consumer.kafka import common_config, fetching_config
+from consumer.offsets import OffsetRange
+from consumer.out_of_range import BeyondEnd, PassedOver, go_on
+from domain.partitions import TopicPartition
+
+ORDERS = TopicPartition("orders", 0)
+HELD = OffsetRange(10, 70)
+RECORDS = 9
+PATIENTLY_S = 20.0
+
+
+def test_a_position_in_the_log_is_read_on_from() -> None:
+    assert go_on(ORDERS, 10, HELD, "continue") == (10, None)
+    assert go_on(ORDERS, 70, HELD, "hold") == (70, None)
+
+
+def test_what_was_deleted_unread_is_lost_and_told() -> None:
+    position, passed_over = go_on(ORDERS, 4, HELD, "hold")
+    assert position == 10
+    assert passed_over == PassedOver(ORDERS, 4, 10, were_read=False)
+    assert passed_over.lost == 6
+    assert "offsets 4 to 9 were deleted before they were read" in str(passed_over)
+
+
+def test_beyond_the_end_nothing_is_read_twice() -> None:
+    assert go_on(ORDERS, 71, HELD, "hold") == (None, None)
+    position, passed_over = go_on(ORDERS, 75, HELD, "continue")
+    assert position == 70
+    assert passed_over is not None
+    assert passed_over.lost == 0
+    assert "offsets 70 to 74 were read and are no more in the log" in str(passed_over)
+
+
+@pytest.fixture
+def brokers() -> Producer:
+    """Simulated by the client; the partition has some records."""
+    producer = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    for number in range(RECORDS):
+        producer.produce(ORDERS.topic, str(number).encode(), partition=0)
+    producer.flush(PATIENTLY_S)
+    return producer
+
+
+def placed(brokers: Producer, beyond_end: BeyondEnd, position: int) -> Fetcher:
+    known = brokers.list_topics(timeout=PATIENTLY_S).brokers.values()
+    servers = ",".join(f"{broker.host}:{broker.port}" for broker in known)
+    config = fetching_config(common_config(servers, 1, {"log_level": "0"}), "group", 1_000_000)
+    fetcher = Fetcher(config, beyond_end)
+    fetcher.start([ORDERS])
+    assert fetcher.settle() == (ORDERS,)
+    fetcher.place({ORDERS: position})
+    return fetcher
+
+
+def test_a_log_that_ends_before_the_position_is_read_on_at_its_end(brokers: Producer) -> None:
+    """Hole 9: it was read again from its beginning, and every record doubled."""
+    fetcher = placed(brokers, "continue", RECORDS + 100)
+    deadline = time.monotonic() + PATIENTLY_S
+    told: tuple[PassedOver, ...] = ()
+    read: list[int] = []
+    while not told:
+        assert time.monotonic() < deadline
+        read += [record.offset for record in fetcher.fetch(100, 0.1).records]
+        fetcher.settle()
+        told = fetcher.take_passed_over()
+    assert told == (PassedOver(ORDERS, RECORDS, RECORDS + 100, were_read=True),)
+    brokers.produce(ORDERS.topic, b"new", partition=0)
+    brokers.flush(PATIENTLY_S)
+    while not read:
+        assert time.monotonic() < deadline
+        read += [record.offset for record in fetcher.fetch(100, 0.1).records]
+    fetcher.close()
+    assert read == [RECORDS]
+
+
+def test_one_that_is_to_hold_is_not_read_and_says_so(brokers: Producer) -> None:
+    """Hole 9: no fault was shown."""
+    fetcher = placed(brokers, "hold", RECORDS + 100)
+    deadline = time.monotonic() + PATIENTLY_S
+    while "its log ends at 9: is not read" not in (fetcher.fault or ""):
+        assert time.monotonic() < deadline
+        assert fetcher.fetch(100, 0.1).records == ()
+        fetcher.settle()
+    fetcher.close()
+    assert fetcher.take_passed_over() == ()
