@@ -68,6 +68,11 @@ class CommandReader:
         self._taken_to = self._next_offset
         return tuple(taken)
 
+    @property
+    def taken_to(self) -> int:
+        """The offset behind the commands taken."""
+        return self._taken_to
+
     def persist(self, incarnation: str, applied: Order) -> None:
         """Commits the position behind the commands taken, with the newest that counted as its note.
 

@@ -22,6 +22,10 @@ COMMIT_LIMIT_S = 5.0
 DELETED_AFTER_REFUSALS = 2
 """A partition that the brokers have called unknown at so many commits in a row is taken for deleted."""
 
+_FORGOTTEN = (KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCER_ID)
+"""The transactional id was not used for so long that the brokers know it no more. It must not be initialised again:
+nobody could tell any more whether it was fenced before."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -155,7 +159,7 @@ class GroupOffsets:
         try:
             self._producer.send_offsets_to_transaction(offsets, self._reader.consumer_group_metadata(), COMMIT_LIMIT_S)
         except KafkaException as exception:
-            if not exception.args[0].fatal():
+            if not exception.args[0].fatal() and exception.args[0].code() not in _FORGOTTEN:
                 self._finish()
             raise
         self._unfinished = self._producer.commit_transaction
@@ -192,6 +196,8 @@ def _telling_what_is_fatal() -> Iterator[None]:
         error = exception.args[0]
         if error.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
             raise FencedError(f"another consumer has taken over from this one: {error.str()}") from exception
+        if error.code() in _FORGOTTEN:
+            raise FatalKafkaError(f"the brokers have forgotten its transactional id: {error.str()}") from exception
         if error.fatal():
             raise FatalKafkaError(error.str()) from exception
         raise

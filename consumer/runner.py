@@ -254,6 +254,7 @@ class ConsumerProcess:
         self._refused: dict[str, _TopicWrite] = {}
         """By topic, what the lake has not taken yet. Nothing more of these topics is read until it has."""
         self._opening: _Opening | None = None
+        self._renewed_at = time.monotonic()
         self._wrote_at = 0.0
         """When the lake last took something, on the monotonic clock."""
         self._lease: Lease | None = None
@@ -363,6 +364,7 @@ class ConsumerProcess:
                 self._report()
         else:
             self._look_at_write()
+        self._renew_claims()
         self._look_at_session()
         self._look_at_what_was_refused()
         self._place_what_was_started()
@@ -654,6 +656,18 @@ class ConsumerProcess:
         """Commits the positions as one who reads on."""
         self._commit({partition: Committed(offset, claim(self._writer)) for partition, offset in positions.items()})
         self._claimed.update(positions)
+
+    def _renew_claims(self) -> None:
+        """Commits all again from time to time, before Kafka forgets it; and before it forgets who commits, also where
+        that has nothing: then the place among the commands."""
+        if time.monotonic() - self._renewed_at < self._settings.renew_claims_s:
+            return
+        self._renewed_at = time.monotonic()
+        if self._claimed:
+            self._claim(dict(self._claimed))
+        else:
+            commands = TopicPartition(self._metadata_topic, self._holding.consumer)
+            self._commit({commands: Committed(self._commands.taken_to)})
 
     def _release(self, partitions: Collection[TopicPartition]) -> None:
         """Commits the positions of those that it claims as one who reads no more."""

@@ -74,6 +74,10 @@ class ConsumerSettings(BaseModel):
     reads anything twice."""
     write_limit_s: Annotated[Seconds, Field(le=86_400)] = 60.0
     """A write to the lake that takes longer has failed."""
+    renew_claims_s: Annotated[Seconds, Field(ge=1, le=604_800)] = 86_400.0
+    """What a consumer has committed it commits again after so long, for Kafka forgets commits and transactional ids
+    that are not used for some time: less than the brokers' `offsets.retention.minutes` and
+    `transactional.id.expiration.ms`, 7 days each unless set."""
     give_up_after_s: Annotated[Seconds, Field(le=86_400)] = 120.0
     """Without Kafka at the start, without a commit that the brokers take, or without a Spark session, for so long, the
     consumer exits to be restarted."""

@@ -14,20 +14,21 @@ def lag(
     *,
     bytes_per_record: float | None,
     bytes_per_s: float | None,
-) -> Lag:
-    """What is written and not committed yet.
+) -> Lag | None:
+    """What is written and not committed yet; None where that is not known.
 
     Args:
         held: what the log holds.
         stored_bytes: what that takes on the broker's disk.
-        committed: the offset that the group goes on at; None where it has committed nothing: it then begins with the
-            log.
+        committed: the offset that the group goes on at; None where the brokers have none. It may have expired, and says
+            nothing of what was read: a consumer commits as soon as it has the partition.
         bytes_per_record: of recent records; None where it is not known, and the average of the whole log stands in.
         bytes_per_s: the partition's write speed; None where it is not known.
     """
-    begin = held.start if committed is None else max(held.start, committed)
+    if committed is None and held.end > held.start:
+        return None
     # The commit may be newer than the log's end, which was asked for at about the same time.
-    records = max(0, held.end - begin)
+    records = max(0, held.end - max(held.start, committed or 0))
     if records == 0:
         return Lag(0, 0.0, 0.0)
     if bytes_per_record is None:

@@ -94,7 +94,8 @@ class SpeedWindow:
         return good if good is not None and at - good.measured_at <= self._hold_s else None
 
     def lag(self, committed: int | None, at: float) -> Lag | None:
-        """How far the group is behind at the moment `at`, or None: the log's end is not known from the last `hold_s`.
+        """How far the group is behind at the moment `at`, or None where nothing is committed, or the log's end is not
+        known from the last `hold_s`.
 
         Args:
             committed: the offset that the group goes on at; None where it has committed nothing.

@@ -21,6 +21,8 @@ class Brokers:
     def __init__(self) -> None:
         self.epochs: Counter[str] = Counter()
         """How many producers each transactional id has had."""
+        self.forgotten: set[str] = set()
+        """Transactional ids that have expired."""
         self.committed: dict[Key, Position] = {}
         self.records: defaultdict[Key, list[bytes]] = defaultdict(list)
 
@@ -81,6 +83,8 @@ class Producer:
 
     def _require_newest(self) -> None:
         assert self._id is not None
+        if self._id in self._brokers.forgotten:
+            raise KafkaException(KafkaError(KafkaError.INVALID_PRODUCER_ID_MAPPING, "expired"))
         if self._epoch < self._brokers.epochs[self._id]:
             raise KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
 

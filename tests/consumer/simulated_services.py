@@ -159,6 +159,8 @@ class _Reporter:
 
 
 class _CommandReader:
+    taken_to = 0
+
     def __init__(self, services: Services, consumer: ConsumerId) -> None:
         self._inbox = services.inboxes[consumer]
 

@@ -4,6 +4,7 @@ import pytest
 
 from consumer import offsets as offsets_module
 from consumer.claims import Committed
+from consumer.kafka import FatalKafkaError
 from consumer.offsets import FencedError, GroupOffsets
 from domain.partitions import TopicPartition
 from tests.transactional_brokers import Brokers
@@ -25,3 +26,20 @@ def test_who_is_fenced_by_its_name_commits_nothing_more(monkeypatch: pytest.Monk
     assert successor.committed([ORDERS]) == {ORDERS: Committed(7)}
     successor.commit({ORDERS: Committed(9)})
     assert successor.committed([ORDERS]) == {ORDERS: Committed(9)}
+
+
+def test_who_is_forgotten_by_the_brokers_has_to_end_and_takes_no_new_name_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hole 3: it tried for ever. But with its id initialised anew it might commit though it was fenced before."""
+    brokers = Brokers()
+    monkeypatch.setattr(offsets_module, "Producer", brokers.producer)
+    monkeypatch.setattr(offsets_module, "Consumer", brokers.consumer)
+    idle = GroupOffsets({}, {}, "group", "1/a")
+    idle.open()
+    brokers.forgotten.add("group/1/a")
+    for _ in range(2):
+        with pytest.raises(FatalKafkaError, match="forgotten"):
+            idle.commit({ORDERS: Committed(7)})
+    assert brokers.epochs["group/1/a"] == 1
+    assert brokers.committed == {}

@@ -13,6 +13,7 @@ from consumer.out_of_range import PassedOver
 from consumer.runner import ConsumerError, LeaseError, run
 from consumer.settings import ConsumerSettings
 from consumer.threads import in_thread
+from domain import topics
 from domain.messages import Action, ConsumerReport, ConsumerState, Order, PartitionRef
 from domain.partitions import TopicPartition
 from tests.consumer.simulated_services import GROUP, WITHIN_S, Commit, Services
@@ -20,6 +21,7 @@ from tests.consumer.simulated_services import GROUP, WITHIN_S, Commit, Services
 ORDERS = TopicPartition("orders", 0)
 OTHERS = TopicPartition("orders", 1)
 CLICKS = TopicPartition("clicks", 0)
+COMMANDS = TopicPartition(topics.METADATA, 1)
 BATCH = 10
 """Records of a batch."""
 LEASE_S = 1.0
@@ -39,7 +41,13 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Services:
 def begin(services: Services) -> Iterator[Begin]:
     stop, begun = threading.Event(), list[Ended]()
 
-    def begin(number: int, lease_s: float = 60.0, write_limit_s: float = 60.0, give_up_after_s: float = 60.0) -> Ended:
+    def begin(
+        number: int,
+        lease_s: float = 60.0,
+        write_limit_s: float = 60.0,
+        give_up_after_s: float = 60.0,
+        renew_claims_s: float = 86_400.0,
+    ) -> Ended:
         settings = ConsumerSettings(
             spark_remote="sc://nowhere",
             lake_root="/lake",
@@ -49,6 +57,7 @@ def begin(services: Services) -> Iterator[Begin]:
             lease_s=lease_s,
             write_limit_s=write_limit_s,
             give_up_after_s=give_up_after_s,
+            renew_claims_s=renew_claims_s,
         )
         begun.append(
             in_thread(
@@ -343,6 +352,22 @@ def test_what_was_deleted_before_it_was_read_is_told_and_counted(services: Servi
     told = services.wait_for(lambda report: report.lost == 4)
     assert told.state is ConsumerState.READY
     assert "orders-0: offsets 5 to 8 were deleted before they were read" in (told.reason or "")
+
+
+def test_what_is_claimed_is_committed_again_from_time_to_time_also_where_nothing_is_read(
+    services: Services, begin: Begin
+) -> None:
+    """Hole 4: the commits of idle partitions expired. Hole 3: so did the name of who had nothing to commit."""
+    begin(1, renew_claims_s=1.0)
+    reader = ready(services, 1)
+    services.wait_until(lambda: [commit.partition for commit in services.commits] == [COMMANDS])
+    services.command(Action.START, ORDERS, reader)
+    claimed = Commit(name(reader), ORDERS, Committed(0, claim(name(reader))))
+    services.wait_until(lambda: services.commits.count(claimed) == 3)
+    acknowledged(services, services.command(Action.STOP, ORDERS, reader))
+    assert services.committed[ORDERS] == Committed(0, RELEASED)
+    services.wait_until(lambda: services.commits[-1].partition == COMMANDS)
+    assert services.committed[ORDERS] == Committed(0, RELEASED), "it is claimed no more"
 
 
 def test_one_whose_commits_are_refused_for_long_ends(services: Services, begin: Begin) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from domain.messages import WriteSpeedReport
@@ -72,6 +73,11 @@ def test_a_broker_that_hangs_or_dies_costs_its_own_partitions_freshness_and_no_o
     topics = [NewTopic(TOPIC, 3, replica_assignment=[[1], [2], [3]]), NewTopic(SPEEDS, 1, replica_assignment=[[1, 2]])]
     for created in admin.create_topics(topics).values():
         created.result(timeout=60)
+    group = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": unique_name})
+    group.commit(
+        offsets=[KafkaPartition(TOPIC, partition.partition, 0) for partition in PARTITIONS], asynchronous=False
+    )
+    group.close()
     settings = MonitorSettings(topics=(TOPIC,), interval_s=0.5, window_s=5, hold_s=5, request_timeout_s=2)
     reports = Reports(bootstrap_servers, SPEEDS)
     with steady_load(bootstrap_servers), running(Monitor(settings, bootstrap_servers, {}, SPEEDS, group=unique_name)):
