@@ -152,7 +152,7 @@ def ask(lake: Lake, files: int, times: int) -> Iterator[tuple[str, ...]]:
         near = {number: Span(last - speed(number) * PER_FILE, last + 1) for number, last in lasts.items()}
         everywhere = {number: Span(0, last + 1) for number, last in lasts.items()}
         looks: dict[str, Callable[[], dict[int, int] | None]] = {
-            LOG: lambda: lake.last_appended(topic, {DEAD}),
+            LOG: lambda lasts=lasts: lake.last_appended(topic, lasts.keys()),  # type: ignore[misc]
             NEAR: lambda near=near: lake.last_offsets(topic, near),  # type: ignore[misc]
             EVERYWHERE: lambda everywhere=everywhere: lake.last_offsets(topic, everywhere),  # type: ignore[misc]
         }

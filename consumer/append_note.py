@@ -16,27 +16,21 @@ class AppendNote(BaseModel):
 
     writer: str
     last_offsets: Mapping[int, int]
-    """Of each partition that the writer has appended rows of, up to this append, the highest."""
+    """Of each partition that has rows in it, the highest."""
 
 
-def last_appended(notes: Iterable[str | None], writers: Collection[str]) -> dict[int, int] | None:
-    """The highest offset of each partition in the newest appends of these writers; none where one has none here.
+def last_appended(notes: Iterable[str | None], partitions: Collection[int]) -> dict[int, int]:
+    """The highest offset of each of the partitions, whoever appended it: in the newest append that has rows of it.
 
     Args:
         notes: of the newest entries of the log, the newest first. Some have none, or one of somebody else's.
-        writers: whose appends are looked for.
+        partitions: what is looked for; those of which no entry here has rows are left out.
     """
-    newest: dict[str, AppendNote] = {}
+    found: dict[int, int] = {}
     for text in notes:
         note = _parsed(text)
-        if note is not None and note.writer in writers:
-            newest.setdefault(note.writer, note)
-    if newest.keys() != set(writers):
-        return None
-    found: dict[int, int] = {}
-    for note in newest.values():
-        for partition, offset in note.last_offsets.items():
-            found[partition] = max(offset, found.get(partition, offset))
+        if note is not None:
+            found = {number: note.last_offsets[number] for number in note.last_offsets if number in partitions} | found
     return found
 
 

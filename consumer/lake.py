@@ -27,7 +27,7 @@ LAST_VERSION = 2**63 - 1
 """Higher than any that a writer appends under."""
 
 NEWEST_ENTRIES = 1_000
-"""Of a table's log: among these the last append of a writer that has just died is looked for."""
+"""Of a table's log: among these the last append of each partition is looked for whose reader has died."""
 
 NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND"})
 """What Spark calls a table that does not exist."""
@@ -73,8 +73,6 @@ class Lake:
         self._writer = writer
         self._session: SparkSession | None = None
         self._created: set[str] = set()
-        self._last: dict[str, dict[int, int]] = {}
-        """The highest offset of each partition that was appended, by topic."""
         self._sealed: set[tuple[str, str]] = set()
         """The tables and writers that are known to be sealed, as they are for ever."""
 
@@ -100,10 +98,8 @@ class Lake:
             LakeError: they may or may not have been appended; the same call again settles it.
         """
         with self._asking(topic) as (session, table):
-            last = self._last.get(topic, {}) | _last_offsets(rows)
-            note = AppendNote(writer=self._writer, last_offsets=last).model_dump_json()
+            note = _note(self._writer, rows)
             self._append(session, table, topic, session.createDataFrame(rows), self._writer, version, note)
-            self._last[topic] = last
 
     def seal(self, topic: str, writer: str) -> None:
         """From now on nothing that `writer` appends to the table of `topic` takes effect.
@@ -125,10 +121,10 @@ class Lake:
             self._sealed.add((table, writer))
         log.info("sealed", writer=writer, table=table)
 
-    def last_appended(self, topic: str, writers: Collection[str]) -> dict[int, int] | None:
-        """The highest offset of each partition in the newest appends of these writers, which are sealed.
+    def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+        """The highest offset of each of these partitions, all of whose writers are sealed.
 
-        As the table's log tells it, in a second at most; none where its newest entries do not tell.
+        As the table's log tells it, in a second at most; those of which its newest entries do not tell are left out.
 
         Raises:
             LakeError: the lake does not answer.
@@ -136,10 +132,10 @@ class Lake:
         with self._asking(topic) as (session, table):
             try:
                 entries = session.sql(f"DESCRIBE HISTORY delta.`{quoted(table)}` LIMIT {NEWEST_ENTRIES}")
-                return last_appended((row[0] for row in entries.select("userMetadata").collect()), writers)
+                return last_appended((row[0] for row in entries.select("userMetadata").collect()), partitions)
             except AnalysisException as error:  # such as: there is no table
                 log.info("what was appended last is not told", table=table, reason=brief(error))
-        return None
+        return {}
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
         """The highest offset of each partition that has rows in the table of `topic`.
@@ -216,10 +212,10 @@ class Lake:
                 return
 
 
-def _last_offsets(rows: pa.Table) -> dict[int, int]:
+def _note(writer: str, rows: pa.Table) -> str:
     last = rows.group_by("partition").aggregate([("offset", "max")])
     offsets = zip(last["partition"].to_pylist(), last["offset_max"].to_pylist(), strict=True)
-    return dict(offsets)
+    return AppendNote(writer=writer, last_offsets=dict(offsets)).model_dump_json()
 
 
 def _last(rows: DataFrame) -> dict[int, int]:

@@ -15,7 +15,7 @@ Whatever is interrupted is done again from the first step, by this process or by
 stays so: a process does it to each writer once.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 
 from consumer.claims import Committed, next_offset, to_seal, where_to_look
@@ -87,7 +87,7 @@ def take_over(
             if not held.empty
         }
         claimed = {
-            partition: f"{group}/{position.claimant}"
+            partition
             for partition, position in committed.items()
             if position is not None and position.claimant not in (None, own)
         }
@@ -111,22 +111,22 @@ def _seal(
 
 
 def _last_offsets(
-    lake: Lake, topic: str, places: Mapping[TopicPartition, tuple[Span, ...]], claimed: Mapping[TopicPartition, str]
+    lake: Lake, topic: str, places: Mapping[TopicPartition, tuple[Span, ...]], claimed: Set[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """The last row of each partition of the topic that has one above its commit.
 
-    A writer commits each append before it makes the next: of those that are sealed it is in the newest. Where the log
-    does not tell that one, the rows do: looks further where the look before found nothing.
+    Where the partition is claimed, it is in the newest append that has any of its rows, whoever made that: the claim
+    may be an old one, where the brokers have lost those that followed. Where the log does not tell that append, rows
+    do: looks further where the look before found nothing.
     """
     left = {
         partition.partition: iter(spans) for partition, spans in places.items() if partition.topic == topic and spans
     }
-    writers = {number: claimed[key] for number in left if (key := TopicPartition(topic, number)) in claimed}
-    found: dict[int, int] = {}
-    appended = lake.last_appended(topic, set(writers.values())) if writers else None
-    if appended is not None:
-        found = {number: appended[number] for number in writers.keys() & appended.keys()}
-        left = {number: spans for number, spans in left.items() if number not in writers}
+    numbers = {number for number in left if TopicPartition(topic, number) in claimed}
+    appended = lake.last_appended(topic, numbers) if numbers else {}
+    ends = {number: places[TopicPartition(topic, number)][-1].high for number in numbers}
+    found = {number: appended[number] for number in numbers & appended.keys() if appended[number] < ends[number]}
+    left = {number: spans for number, spans in left.items() if number not in found}
     while left:
         looks = {number: next(spans, None) for number, spans in left.items()}
         found |= lake.last_offsets(topic, {number: span for number, span in looks.items() if span is not None})

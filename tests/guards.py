@@ -278,7 +278,7 @@ GUARDS = (
         "position = next_offset(last.get(partition), committed[partition])",
         "position = next_offset(None, committed[partition])",
         [
-            f"{TAKEOVER}::test_the_log_is_asked_only_about_writers_of_what_may_be_behind",
+            f"{TAKEOVER}::test_the_log_is_asked_only_about_what_may_be_behind",
             f"{ZOMBIE}[answer-named by the start]",
         ],
         [f"{KILLED}[SIGKILL-after-write-2-0]"],

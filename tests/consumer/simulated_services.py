@@ -64,8 +64,6 @@ class Services:
         """To be told of by the next that asks."""
         self.reports_arrive = True
         self.inboxes: defaultdict[ConsumerId, list[ConsumerCommand]] = defaultdict(list)
-        self.appended: dict[str, dict[int, int]] = {}
-        """What each writer appended last."""
         self._held_up: dict[tuple[str, ConsumerId], threading.Event] = {}
         self._reached: set[tuple[str, ConsumerId]] = set()
         self._sequence = 0
@@ -297,11 +295,8 @@ class _Lake:
             raise LakeError(f"{topic}: refused")
         if version > services.versions[topic, self._writer]:
             services.versions[topic, self._writer] = version
-            last: dict[int, int] = {}
             for number, offset in zip(rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True):
                 services.rows[TopicPartition(topic, number)].append(offset)
-                last[number] = max(offset, last.get(number, offset))
-            services.appended[self._writer] = services.appended.get(self._writer, {}) | last
         services.pass_by("answer", self._name)
         if topic in services.answers_nothing:
             raise LakeError(f"{topic}: no answer")
@@ -311,12 +306,9 @@ class _Lake:
             raise LakeError(f"{topic}: refused")
         self._services.versions[topic, writer] = LAST_VERSION
 
-    def last_appended(self, topic: str, writers: Collection[str]) -> dict[int, int] | None:
-        del topic
-        appended = self._services.appended
-        if not set(writers) <= appended.keys():
-            return None
-        return {number: offset for writer in writers for number, offset in appended[writer].items()}
+    def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+        rows = {number: self._services.rows[TopicPartition(topic, number)] for number in partitions}
+        return {number: offsets[-1] for number, offsets in rows.items() if offsets}
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
         of_spans = {number: self._services.rows[TopicPartition(topic, number)] for number in spans}

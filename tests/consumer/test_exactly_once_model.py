@@ -90,6 +90,10 @@ class World:
     """The newest name that the lake has seen of each writer."""
     appended: tuple[int | None, ...]
     """The row of each writer's newest append."""
+    newest: int | None = None
+    """The row of the newest append."""
+    former: frozenset[Committed] = frozenset()
+    """Claims that were committed before, where the brokers may lose the newer ones."""
     rows: tuple[int, ...] = ()
     under_way: tuple[Append, ...] = ()
     committed: Committed | None = None
@@ -112,6 +116,10 @@ class Protocol:
     looks_into_lake: bool = True
     claims_what_is_unsettled: bool = True
     """Who lets go of a partition whose rows the lake refuses does not release it."""
+    looks_at_all_appends: bool = True
+    """Not only at those of the claimant."""
+    loses_commits: bool = False
+    """The brokers may go back to an earlier claim, while all who wrote are dead."""
     zombies: bool = True
     """Who is given up may live on."""
     given: Given = Given.UP
@@ -123,6 +131,10 @@ class Protocol:
         for place in range(len(world.under_way)):
             yield _worked_on(world, place)
         yield from self._given_up(world)
+        begun = [process.at for process in world.processes if process.at is not At.NOT_BEGUN]
+        if all(at in (At.ENDED, At.DEAD) for at in begun[:-1]) and begun[-1] is At.LOOK:
+            for lost in world.former - {world.committed}:
+                yield replace(world, committed=lost, former=frozenset())
 
     def _given_up(self, world: World) -> Iterator[World]:
         """The newest process is replaced: because it released the partition, or because it is taken for dead."""
@@ -165,7 +177,7 @@ class Protocol:
                 left = process.former[1:]
                 yield following.having(number, at=At.SEAL if left else At.LOOK, former=left, sealed=done)
             case At.PLACE:
-                for last in _found(world, own) if self.looks_into_lake else [None]:
+                for last in _found(world, own, self.looks_at_all_appends) if self.looks_into_lake else [None]:
                     yield world.having(number, at=At.CLAIM, position=next_offset(last, world.committed) or 0)
             case At.CLAIM:
                 yield self._committed(world, number, claim(own) if self.claims else RELEASED, At.ASK_LAKE)
@@ -197,17 +209,19 @@ class Protocol:
         if number in world.fenced:
             return world.with_process(number, Process(At.DEAD))
         position = world.processes[number].position
-        return replace(world, committed=Committed(position, note)).having(number, at=following)
+        committed = Committed(position, note)
+        former = world.former | {committed} if self.loses_commits and committed.claimant else world.former
+        return replace(world, committed=committed, former=former).having(number, at=following)
 
 
-def _found(world: World, own: str) -> Iterator[int | None]:
-    """The last row: of all rows, or of the claimant's newest append."""
+def _found(world: World, own: str, looks_at_all_appends: bool) -> Iterator[int | None]:
+    """The last row: of all rows, or of the newest append."""
     looks = where_to_look(world.committed, RECORDS)
     seen = (max((row for row in world.rows if low <= row <= high), default=None) for low, high in looks)
     yield next((row for row in seen if row is not None), None)
     claimant = None if world.committed is None else world.committed.claimant
     if claimant not in (None, own):
-        yield world.appended[int(str(claimant).partition("/")[2])]
+        yield world.newest if looks_at_all_appends else world.appended[int(str(claimant).partition("/")[2])]
 
 
 def _asked(world: World, number: int) -> World:
@@ -230,6 +244,7 @@ def _worked_on(world: World, place: int) -> World:
         world,
         under_way=others,
         rows=tuple(sorted((*world.rows, append.offset))),
+        newest=append.offset,
         appended=(*world.appended[: append.writer], append.offset, *world.appended[append.writer + 1 :]),
     )
     return _named(written, append.writer, append.version)
@@ -285,6 +300,11 @@ def test_where_processes_are_dead_the_claims_alone_are_enough() -> None:
     assert violation(Protocol(zombies=False, given=Given.FORGOTTEN)) is None
 
 
+def test_claims_that_the_brokers_lose_cost_nothing() -> None:
+    """Hole 13."""
+    assert violation(Protocol(loses_commits=True, zombies=False)) is None
+
+
 @pytest.mark.parametrize(
     ("protocol", "fault"),
     [
@@ -293,6 +313,7 @@ def test_where_processes_are_dead_the_claims_alone_are_enough() -> None:
         (Protocol(looks_into_lake=False), "doubled"),
         (Protocol(claims=False, zombies=False, given=Given.FORGOTTEN), "doubled"),
         (Protocol(given=Given.FORGOTTEN), "doubled"),
+        (Protocol(loses_commits=True, looks_at_all_appends=False, zombies=False), "doubled"),
         (Protocol(claims_what_is_unsettled=False, zombies=False), "doubled"),
     ],
     ids=[
@@ -301,6 +322,7 @@ def test_where_processes_are_dead_the_claims_alone_are_enough() -> None:
         "positions from the commits",
         "no claims",
         "zombies that nobody names",
+        "claimants' appends alone",
         "unsettled and released",
     ],
 )

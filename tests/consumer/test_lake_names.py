@@ -155,6 +155,6 @@ def test_the_highest_offset_is_the_last_one_by_the_log_and_by_the_rows(session: 
     lake = a_lake("group/1/a")
     lake.append("orders", 1, batch(0, 1))
     lake.append("orders", 2, batch(2, 4, 3))
-    assert lake.last_appended("orders", {"group/1/a"}) == {0: 4}
+    assert lake.last_appended("orders", {0}) == {0: 4}
     assert lake.last_offsets("orders", {0: Span(0, 9)}) == {0: 4}
     assert session.notes[0] is not None

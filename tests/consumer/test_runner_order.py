@@ -370,6 +370,29 @@ def test_what_is_claimed_is_committed_again_from_time_to_time_also_where_nothing
     assert services.committed[ORDERS] == Committed(0, RELEASED), "it is claimed no more"
 
 
+def test_commits_that_the_brokers_have_lost_double_nothing(services: Services, begin: Begin) -> None:
+    """Hole 13: an old claim is left, and what its claimant appended last is older than what another appended since."""
+    begin(1)
+    first = ready(services, 1)
+    services.ends[ORDERS] = BATCH
+    services.command(Action.START, ORDERS, first)
+    services.wait_until(lambda: is_committed(services, ORDERS))
+    old = services.committed[ORDERS]
+    acknowledged(services, services.command(Action.STOP, ORDERS, first))
+    begin(2)
+    second = ready(services, 2)
+    services.ends[ORDERS] = 3 * BATCH
+    services.command(Action.START, ORDERS, second)
+    services.wait_until(lambda: is_committed(services, ORDERS))
+    acknowledged(services, services.command(Action.STOP, ORDERS, second))
+    services.committed[ORDERS] = old
+    services.ends[ORDERS] = 4 * BATCH
+    begin(3)
+    services.command(Action.START, ORDERS, ready(services, 3))
+    services.wait_until(lambda: is_committed(services, ORDERS))
+    assert each_once(services)
+
+
 def test_one_whose_commits_are_refused_for_long_ends(services: Services, begin: Begin) -> None:
     """Hole 10: it tried for ever, and obeyed nobody."""
     ended = begin(1, give_up_after_s=0.5)
