@@ -80,7 +80,8 @@ def _of_monitor(settings: Settings) -> Iterator[Right]:
         operations = ("Describe", "DescribeConfigs")
         yield Right(component, Resource.TOPIC, name, operations, prefixed, "asks for offsets and the cleanup policy")
     yield Right(component, Resource.GROUP, settings.kafka.group, ("Describe",), why="asks for the group's commits")
-    yield Right(component, Resource.TOPIC, topics.write_speed, ("Write",), why="publishes write speeds")
+    why = "publishes write speeds; reads what the monitor before it told"
+    yield Right(component, Resource.TOPIC, topics.write_speed, ("Read", "Write"), why=why)
     for name in (topics.metadata, topics.decisions):
         yield Right(component, Resource.TOPIC, name, ("Describe",), why="sees that it exists")
 

@@ -15,6 +15,7 @@ from domain.messages import (
     ControlRequest,
     MessageToController,
 )
+from domain.speeds import WriteSpeeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Beginning:
     the group are among them."""
     settled: tuple[str, ...] = ()
     """See `ControllerClaim`."""
+    speeds: WriteSpeeds | None = None
+    """The newest that were told before: last known ones, of any age."""
 
 
 def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | None = None) -> Beginning:

@@ -7,6 +7,7 @@ begins thereby fences the one before: what a deposed controller still sends is r
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -27,6 +28,7 @@ from domain.messages import (
     decode_to_controller,
 )
 from domain.printable import printable
+from domain.speeds import WriteSpeeds
 
 log = structlog.get_logger()
 
@@ -122,12 +124,13 @@ class KafkaLink:
         begun = beginning(self._said(start, end), claim)
         self._epoch, self._heard_to = begun.epoch, end
         self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled))
-        # Reports from before may be of processes that are gone; the newest speeds hold as long as they are fresh. What
-        # has come since the history was read counts: an operator's request may be among it.
+        # Reports from before may be of processes that are gone, and speeds of any age. What has come since the history
+        # was read counts: an operator's request may be among it.
+        speeds, end_of_speeds = self._last_speeds()
         reports = Position(self._names.metadata, topics.CONTROLLER_PARTITION, end)
-        self._received_from = [reports, self._near_end(self._names.write_speed, records=1)]
+        self._received_from = [reports, Position(self._names.write_speed, 0, end_of_speeds)]
         self._consumer.assign(self._received_from)
-        return begun
+        return replace(begun, speeds=speeds)
 
     def claim(self, claim: Claim) -> None:
         """Says who acts, and what the next controller has to know: all that was received until now has to be in it.
@@ -312,10 +315,18 @@ class KafkaLink:
             if position.offset > reached:
                 reached, deadline = position.offset, time.monotonic() + BEGIN_TIMEOUT_S
 
-    def _near_end(self, topic: str, records: int) -> Position:
-        """The position so many records before the end of the topic's partition 0."""
+    def _last_speeds(self) -> tuple[WriteSpeeds | None, int]:
+        """What the monitor told last, and the offset after it."""
+        topic = self._names.write_speed
         low, end = self._bounds(Position(topic, 0))
-        return Position(topic, 0, max(low, end - records))
+        speeds = None
+        for record in self._records(topic, 0, max(low, end - 1), end):
+            try:
+                report = WriteSpeedReport.decode(record.value())
+                speeds = report.speeds if self._is_own(report) else None
+            except MessageError as error:
+                log.warning("speeds were dropped", offset=record.offset(), reason=str(error))
+        return speeds, end
 
     def _bounds(self, partition: Position) -> tuple[int, int]:
         """The offsets of the first record and of the end; a partition that gets a new leader is waited for."""

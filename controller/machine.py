@@ -38,6 +38,7 @@ from controller.triggers import REPLAN, Cause, Trigger, interval_over, triggers
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import Action, ConsumerState, ControlAction, CreationLimit, Order
 from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
 from solver.solution import Solution
 
 LONGEST_BACKOFF_S = 60.0
@@ -75,11 +76,15 @@ class Controller:
         self._barriers_sent: dict[str, float] = {}
         """When each process was last sent its barrier."""
         self._sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity)
-        self._named_at: dict[TopicPartition, float] = {}
-        """When each partition of interest was last among those that the monitor names."""
+        self._named: frozenset[TopicPartition] = frozenset()
+        """The partitions of interest: those that were ever named, or read, and not said to be gone since."""
+        self._gone: frozenset[TopicPartition] = frozenset()
         self._vanished: set[TopicPartition] = set()
         """The partitions that have ceased to be of interest since the assignment was last considered."""
-        self._measured_at = -math.inf
+        self._measured_at = 0.0
+        """By the monitor's clock: it is shown, and decides nothing."""
+        self._speeds_at = -math.inf
+        """When the newest speeds came; those that were there when it began do not count."""
         self._desired = Assignment()
         self._considered_at = -math.inf
         self._broken = False
@@ -130,12 +135,15 @@ class Controller:
                 self.group.former.inherit(beginning.unsealed, beginning.settled)
                 self._claimed_at = self._now
                 self._began_at = self._heard_until = self._listens_since = self._now
+                if beginning.speeds is not None:
+                    self._hear_of(beginning.speeds)
+                    self._sizes.recalled(self._now, beginning.speeds)
                 for consumer in sorted(consumers):
                     self.group.add(consumer, self._now, barrier=self._next_order())
             case SpeedsMeasured(speeds=speeds):
+                self._hear_of(speeds)
                 self._sizes.measured(self._now, speeds)
-                self._named_at.update(dict.fromkeys(speeds.bytes_per_s.keys() | speeds.unknown, self._now))
-                self._measured_at = speeds.measured_at
+                self._speeds_at = self._now
                 self._restraints.highest.record(self._now, self.sizes)
             case ConsumerReported(report=report):
                 if self.group.receive(report, self._now) and report.state is ConsumerState.READY:
@@ -167,15 +175,21 @@ class Controller:
                 pass
         return []
 
+    def _hear_of(self, speeds: WriteSpeeds) -> None:
+        named = speeds.bytes_per_s.keys() | speeds.unknown
+        self._named = (self._named | named) - speeds.gone
+        self._gone = (self._gone - named) | speeds.gone
+        self._measured_at = speeds.measured_at
+
     def _proceed(self) -> list[Command]:
         commands = [*self._claim(), *self._condemn_the_silent()]
         if self.state is State.SYNCHRONIZE:
             commands += self._synchronize()
         if self.state is State.SYNCHRONIZE and self._synchronized:
             self._desired = self.group.assignment
-            self._named_at = {**dict.fromkeys(self._desired, self._now), **self._named_at}
+            self._named |= self._desired.keys() - self._gone
             self.state = State.SENTINEL
-        self._drop_the_vanished()
+        self._drop_the_gone()
         if self.state is State.SENTINEL and not self._spares <= self.group.keys():
             self.state = State.MANAGE
         if self.state is State.MANAGE:
@@ -188,7 +202,7 @@ class Controller:
         if self._now - self._claimed_at < CLAIM_EVERY_S:
             return []
         former = self.group.former
-        former.settle_everywhere_sealed({partition.topic for partition in self._named_at})
+        former.settle_everywhere_sealed({partition.topic for partition in self._named})
         self._claims += 1
         self._claimed_at = self._claims_on_their_way[self._claims] = self._now
         members = self.group.counted_on
@@ -279,17 +293,15 @@ class Controller:
 
     # Sentinel
 
-    def _drop_the_vanished(self) -> None:
-        """Partitions that the monitor has not named for long, while it named others, are to be read by nobody."""
-        oldest = self._measured_at - self._settings.speeds_timeout_s
-        vanished = {partition for partition, named_at in self._named_at.items() if named_at < oldest}
+    def _drop_the_gone(self) -> None:
+        """What the monitor says is gone is to be read by nobody; what it only names no more goes on."""
+        for partition in self._gone & self.sizes.keys():
+            self._sizes.forget(partition)
+        vanished = self._gone & self._desired.keys()
         if not vanished:
             return
-        for partition in vanished:
-            del self._named_at[partition]
-            self._sizes.forget(partition)
-        self._vanished |= vanished & self._desired.keys()
-        if self.state is State.SENTINEL and not vanished.isdisjoint(self._desired):
+        self._vanished |= vanished
+        if self.state is State.SENTINEL:
             self.state = State.MANAGE
         self._desired = Assignment({p: c for p, c in self._desired.items() if p not in vanished})
 
@@ -299,7 +311,7 @@ class Controller:
 
     def _watch(self) -> list[Command]:
         settings = self._settings
-        if self._now - self._measured_at > settings.speeds_timeout_s:
+        if self._now - self._speeds_at > settings.speeds_timeout_s:
             return []
         too_early = self._now < max(self._failed_at + self._backoff_s, self._considered_at + settings.least_interval_s)
         if too_early and not self._replan_asked:
@@ -340,8 +352,8 @@ class Controller:
             measured_at=self._measured_at,
             current=current,
             gone={p: c for p, c in self._desired.items() if c not in alive and p not in current},
-            named=frozenset(self._named_at),
-            missing=self._named_at.keys() - self._sizes.fresh,
+            named=self._named,
+            missing=self._named - self._sizes.fresh,
             paused=self.paused,
             manual=REPLAN in why,
             limit=self._creation_limit,
@@ -381,7 +393,7 @@ class Controller:
 
     def _with_unmeasured(self, plan: Assignment) -> Assignment:
         """The plan, and the partitions that have no speed yet where they are: what is not known is not moved."""
-        unmeasured = {p: c for p, c in self.group.assignment.items() if p in self._named_at and p not in plan}
+        unmeasured = {p: c for p, c in self.group.assignment.items() if p in self._named and p not in plan}
         return Assignment({**unmeasured, **plan})
 
     # Manage

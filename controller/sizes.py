@@ -79,6 +79,11 @@ class Sizes:
             for partition, speed in self._write_speeds.items()
         }
 
+    def recalled(self, at: float, speeds: WriteSpeeds) -> None:
+        """Speeds and lags that are the last known ones, and of any age."""
+        self.measured(at, speeds)
+        self._fresh = frozenset()
+
     def forget(self, partition: TopicPartition) -> None:
         """It is of no interest any more."""
         self._write_speeds.pop(partition, None)

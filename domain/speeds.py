@@ -60,7 +60,7 @@ class WriteSpeeds:
     A partition that is of interest and could not be measured is `unknown`; it is never given a speed of 0.
 
     Raises:
-        ValueError: a speed is negative, infinite or no number, or a partition is both measured and unknown.
+        ValueError: a speed is negative, infinite or no number, or a partition is two of measured, unknown and gone.
     """
 
     measured_at: float
@@ -71,12 +71,16 @@ class WriteSpeeds:
     """Of the speeds, as far as it was told."""
     lags: Mapping[TopicPartition, Lag] = field(default_factory=dict)
     """Of partitions of interest; one that is left out is unknown, and not 0."""
+    gone: frozenset[TopicPartition] = field(default=frozenset())
+    """Partitions that were deleted, or are of interest no more. One that is only not named is neither."""
 
     def __post_init__(self) -> None:
         for partition, speed in self.bytes_per_s.items():
             require_speed(speed, partition)
         if both := self.unknown & self.bytes_per_s.keys():
             raise ValueError(f"{min(both)} has a speed and is said to be unknown: it must be one of the two")
+        if both := self.gone & (self.unknown | self.bytes_per_s.keys()):
+            raise ValueError(f"{min(both)} is of interest and is said to be gone: it must be one of the two")
 
     @property
     def total(self) -> float:

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
-from kafka.errors import NoError, for_code
+from kafka.errors import NoError, UnknownTopicOrPartitionError, for_code
 
 from domain.partitions import TopicPartition
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
@@ -87,6 +87,18 @@ class ClusterLogs:
         Raises:
             BrokerAwayError: no broker answered.
         """
+        described = self._described(names)
+        return {name: topic for name, topic in described.items() if topic is not None}
+
+    def existing(self, names: Collection[str]) -> dict[str, Topic | None]:
+        """The topics of these names; None where there is none, and left out where the cluster does not say.
+
+        Raises:
+            BrokerAwayError: no broker answered.
+        """
+        return self._described(names)
+
+    def _described(self, names: Collection[str] | None) -> dict[str, Topic | None]:
         self._librdkafka.poll(0)  # what it has to complain about piles up otherwise
         try:
             described = self._ask(lambda admin: admin.describe_topics(None if names is None else sorted(names)))
@@ -109,8 +121,10 @@ class ClusterLogs:
                 },
                 internal=topic["is_internal"],
             )
-            for topic in described
             if for_code(topic["error_code"]) is NoError
+            else None
+            for topic in described
+            if for_code(topic["error_code"]) in (NoError, UnknownTopicOrPartitionError)
         }
 
     def sizes(self, broker: int, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from domain.speeds import WriteSpeeds
+from monitor.departed import Departed
 from monitor.interest import OWN_TOPICS, Interest, Topic, is_expression, topics_of_interest
 
 _POLICY_REFRESH_S = 60.0
@@ -15,6 +17,8 @@ class DescribedTopics(Protocol):
     """Whom to ask; see `monitor.cluster_logs.ClusterLogs`."""
 
     def topics(self, names: frozenset[str] | None = None) -> Mapping[str, Topic]: ...
+
+    def existing(self, names: frozenset[str]) -> Mapping[str, Topic | None]: ...
 
     def compacted(self, topics: frozenset[str]) -> Mapping[str, bool]: ...
 
@@ -29,6 +33,7 @@ class Discovery:
         interval_s: float,
         own_topics: frozenset[str] = OWN_TOPICS,
         clock: Callable[[], float] = time.monotonic,
+        before: WriteSpeeds | None = None,
     ) -> None:
         """
         Args:
@@ -38,12 +43,14 @@ class Discovery:
                 describes the known ones alone, which costs as much as they are, not as much as the cluster is.
             own_topics: topics that no expression matches.
             clock: seconds; never goes back.
+            before: what the monitor before this one told last, if anything.
         """
         self._cluster = cluster
         self._wanted = wanted
         self._interval_s = interval_s
         self._own_topics = own_topics
         self._clock = clock
+        self._departed = Departed(wanted, own_topics, before)
         self._known: frozenset[str] = frozenset()
         self._discover_at = clock()
         self._compacted: dict[str, bool] = {}
@@ -65,7 +72,15 @@ class Discovery:
             topics = self._cluster.topics(named | self._known) if named | self._known else {}
         interest = topics_of_interest(self._wanted, topics, self._own_topics)
         self._known = frozenset(interest.topics)
-        return replace(interest, topics=self._with_cleanup_policies(interest.topics, now))
+        shown, departed = interest.leaders.keys(), self._departed
+        doubtful = frozenset(partition.topic for partition in departed.hidden(shown))
+        departed.judge(shown, self._cluster.existing(doubtful) if doubtful else {})
+        return replace(
+            interest,
+            topics=self._with_cleanup_policies(interest.topics, now),
+            hidden=departed.hidden(shown),
+            gone=departed.gone,
+        )
 
     def _with_cleanup_policies(self, topics: Mapping[str, Topic], now: float) -> dict[str, Topic]:
         refresh = now >= self._refresh_policies_at

@@ -37,6 +37,10 @@ class Interest:
     topics: Mapping[str, Topic] = field(default_factory=dict)
     missing: frozenset[str] = frozenset()
     """Names that no topic has, and expressions that match no topic."""
+    hidden: frozenset[TopicPartition] = frozenset()
+    """Partitions that were of interest, are not shown, and are not known to be gone."""
+    gone: frozenset[TopicPartition] = frozenset()
+    """Partitions that were deleted, or are of interest no more."""
 
     @property
     def leaders(self) -> dict[TopicPartition, int | None]:

@@ -11,10 +11,11 @@ from domain.messages import WriteSpeedReport
 from domain.speeds import Origin, WriteSpeeds
 from domain.topics import WRITE_SPEED
 from monitor.changes import Standing, changes
-from monitor.cluster_logs import ClusterLogs
+from monitor.cluster_logs import BrokerAwayError, ClusterLogs
 from monitor.connection import kafka_python_arguments
 from monitor.estimates import SpeedEstimates
 from monitor.interest import OWN_TOPICS
+from monitor.last_report import NotAllowedError, last_report
 from monitor.publisher import ReportPublisher
 from monitor.settings import MonitorSettings
 from monitor.survey import Survey, Surveyor
@@ -26,8 +27,9 @@ class Monitor:
     """Measures the write speeds of the partitions of interest and publishes them, until it is told to stop.
 
     A report names every partition of interest, with null for a speed that is not known, even where none is: then it
-    still says that the monitor lives, and which partitions there are. As long as it is not known which partitions are
-    of interest, nothing is published.
+    still says that the monitor lives, and which partitions there are. What was named once, also by the monitor before
+    this one, stays named until it is known to be gone (`monitor.departed`). As long as it is not known which partitions
+    are of interest, nothing is published.
     """
 
     def __init__(
@@ -76,12 +78,12 @@ class Monitor:
         standing = Standing()
         with ExitStack() as resources:
             cluster = ClusterLogs(self._bootstrap_servers, self._client_config, settings.request_timeout_s)
-            surveyor = Surveyor(cluster, settings, self._own_topics, self._group)
-            resources.callback(surveyor.close)
-            resources.callback(cluster.close)  # called first: it ends what the surveyor's threads wait for
             publisher = ReportPublisher(self._topic, self._bootstrap_servers, self._client_config)
             resources.callback(publisher.close)
             log.info("monitor started", topics=settings.topics, interval_s=settings.interval_s, reports_to=self._topic)
+            surveyor = Surveyor(cluster, settings, self._own_topics, self._group, before=self._told_before(stop))
+            resources.callback(surveyor.close)
+            resources.callback(cluster.close)  # called first: it ends what the surveyor's threads wait for
             due_at = time.monotonic()
             while not stop.is_set():
                 survey = surveyor.survey()
@@ -96,6 +98,24 @@ class Monitor:
                 due_at += (missed + 1) * settings.interval_s
                 stop.wait(due_at - time.monotonic())
             log.info("monitor stopped")
+
+    def _told_before(self, stop: threading.Event) -> WriteSpeeds | None:
+        """What the monitor before this one told last: a cluster that is away is waited for, a right is not."""
+        reason: str | None = None
+        while not stop.is_set():
+            try:
+                return last_report(
+                    self._topic, self._bootstrap_servers, self._client_config, self._settings.request_timeout_s
+                )
+            except NotAllowedError as error:
+                log.warning("what was of interest before is not known", reason=str(error))
+                break
+            except BrokerAwayError as error:
+                if reason is None:
+                    reason = str(error)
+                    log.warning("the last report cannot be read, retrying", reason=reason)
+                stop.wait(self._settings.interval_s)
+        return None
 
 
 def _report(survey: Survey, estimates: SpeedEstimates) -> WriteSpeedReport | None:
@@ -112,9 +132,10 @@ def _report(survey: Survey, estimates: SpeedEstimates) -> WriteSpeedReport | Non
         WriteSpeeds(
             measured_at=time.time(),
             bytes_per_s={partition: speed.bytes_per_s for partition, speed in known.items()},
-            unknown=frozenset(speeds.keys() - known.keys()),
+            unknown=frozenset(speeds.keys() - known.keys()) | survey.interest.hidden,
             origins={partition: Origin(speed.method, now - speed.measured_at) for partition, speed in known.items()},
             lags=estimates.lags(now),
+            gone=survey.interest.gone,
         )
     )
 

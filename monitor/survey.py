@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
 from monitor.cluster_logs import BrokerAwayError
 from monitor.discovery import DescribedTopics, Discovery
 from monitor.growth import LogMeasurement, OffsetRange
@@ -85,6 +86,7 @@ class Surveyor:
         own_topics: frozenset[str] = OWN_TOPICS,
         group: str | None = None,
         clock: Callable[[], float] = time.monotonic,
+        before: WriteSpeeds | None = None,
     ) -> None:
         """
         Args:
@@ -93,10 +95,11 @@ class Surveyor:
             own_topics: topics that no expression matches.
             group: the consumer group whose commits are asked for; None for none.
             clock: seconds; never goes back.
+            before: what the monitor before this one told last, if anything.
         """
         self._cluster = cluster
         self._group = group
-        self._discovery = Discovery(cluster, settings.topics, settings.discovery_interval_s, own_topics, clock)
+        self._discovery = Discovery(cluster, settings.topics, settings.discovery_interval_s, own_topics, clock, before)
         self._clock = clock
         self._patience_s = settings.interval_s / 2
         self._threads = ThreadPoolExecutor(_BROKERS_AT_ONCE, thread_name_prefix="survey")

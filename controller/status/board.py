@@ -92,6 +92,9 @@ class Board(Audience):
         self._paused = False
         self._turned_at = self._claimed_at = clock()
         self._measured_at: float | None = None
+        """By the monitor's clock."""
+        self._speeds_at: float | None = None
+        """When speeds came last, by the clock here."""
         self._fewest: int | None = None
         self._fewest_over_time: deque[Sample] = deque(maxlen=SAMPLES)
         self._lags: Mapping[TopicPartition, Lag] = {}
@@ -130,6 +133,7 @@ class Board(Audience):
         at, speeds = report.measured_at, report.speeds
         fewest = self._bound(speeds)
         with self._changed:
+            self._speeds_at = self._clock()
             if at >= (self._measured_at or 0.0):
                 self._measured_at, self._fewest, self._lags = at, fewest, speeds.lags
                 if fewest is not None:
@@ -229,7 +233,7 @@ class Board(Audience):
     def ready(self) -> Health:
         """Whether the controller decides on fresh measurements, as the leader; or waits to become it."""
         with self._changed:
-            role, claimed_at, measured_at = self._role, self._claimed_at, self._measured_at
+            role, claimed_at, speeds_at = self._role, self._claimed_at, self._speeds_at
         now = self._clock()
         if role is Role.STARTING:
             return Health(False, "it is not known yet which controller leads")
@@ -237,10 +241,10 @@ class Board(Audience):
             return Health(True, "stands by")
         if now - claimed_at > LIVE_S:
             return Health(False, f"no claim of this controller has come back for {now - claimed_at:.0f} s")
-        if measured_at is None:
+        if speeds_at is None:
             return Health(False, "there are no write speeds yet: does the monitor run?")
-        if now - measured_at > self._settings.speeds_timeout_s:
-            return Health(False, f"the newest write speeds are {now - measured_at:.0f} s old: does the monitor run?")
+        if now - speeds_at > self._settings.speeds_timeout_s:
+            return Health(False, f"the newest write speeds are {now - speeds_at:.0f} s old: does the monitor run?")
         return Health(True, "leads, on fresh write speeds")
 
     def _draw(self) -> tuple[GroupView, GroupPicture]:

@@ -48,6 +48,8 @@ class WriteSpeedReport(Message):
     kind: Literal["write_speed"] = "write_speed"
     measured_at: EpochSeconds
     partitions: tuple[PartitionSpeed, ...]
+    gone: tuple[PartitionRef, ...] = ()
+    """Partitions that were deleted, or are of interest no more. One that is only not named is neither."""
 
     @field_validator("partitions")
     @classmethod
@@ -66,6 +68,7 @@ class WriteSpeedReport(Message):
                 PartitionSpeed.told(partition, speeds)
                 for partition in sorted(speeds.unknown | speeds.bytes_per_s.keys())
             ),
+            gone=tuple(map(PartitionRef.of, sorted(speeds.gone))),
         )
 
     @property
@@ -82,4 +85,5 @@ class WriteSpeedReport(Message):
                 origins[partition] = Origin(entry.method, entry.age_s)
             if entry.lag_records is not None and entry.lag_bytes is not None:
                 lags[partition] = Lag(entry.lag_records, entry.lag_bytes, entry.lag_s)
-        return WriteSpeeds(self.measured_at, bytes_per_s, frozenset(unknown), origins, lags)
+        gone = frozenset(entry.key for entry in self.gone) - {entry.key for entry in self.partitions}
+        return WriteSpeeds(self.measured_at, bytes_per_s, frozenset(unknown), origins, lags, gone)

@@ -190,7 +190,8 @@ def test_reports_and_speeds_arrive_and_what_is_no_message_is_dropped(
     send(broker, names.metadata, a_report(sequence=1).encode())
     speeds = WriteSpeeds(5.0, {TopicPartition("orders", 0): 7.0})
     send(broker, names.write_speed, WriteSpeedReport.of(speeds).encode())
-    controller.begin()
+    assert controller.begin().speeds == speeds
+    send(broker, names.write_speed, WriteSpeedReport.of(speeds).encode())
     send(broker, names.metadata, b"{", b"", a_report(sequence=2).encode())
     received = receive(controller, 2)
     assert [message.speeds for message in received if isinstance(message, WriteSpeedReport)] == [speeds]

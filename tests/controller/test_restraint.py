@@ -269,6 +269,6 @@ def test_what_changed_nothing_is_not_considered_over_and_over() -> None:
 def test_a_partition_that_vanished_is_a_reason_to_consider() -> None:
     world = a_world(orders(60, 60), {"interval_s": 3600.0})
     run(world, 20)
-    world.speeds = orders(60)
-    run(world, SETTINGS.speeds_timeout_s + 20)
+    world.speeds, world.gone = orders(60), frozenset({TopicPartition("orders", 1)})
+    run(world, 20)
     assert any("partition is gone: orders-1" in trigger for d in world.decisions for trigger in d.triggers)

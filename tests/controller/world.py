@@ -4,6 +4,7 @@ loses, doubles and delays, and nodes that hang.
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
@@ -67,6 +68,11 @@ class World:
         """What has arrived there since the controller listened last."""
         self.speeds: dict[TopicPartition, float] = {}
         self.unknown: frozenset[TopicPartition] = frozenset()
+        self.gone: frozenset[TopicPartition] = frozenset()
+        self.monitor_skew_s = 0.0
+        """What the monitor's clock is ahead."""
+        self.told: WriteSpeeds | None = None
+        """What the monitor told last."""
         self.lags: dict[TopicPartition, float] = {}
         """In bytes; partitions that are left out have none."""
         self.lags_unknown: frozenset[TopicPartition] = frozenset()
@@ -101,7 +107,7 @@ class World:
 
     def begin_controller(self) -> None:
         """The controller before this one, if any, is dead: what it knew is lost, except for what is on the topics."""
-        begun = self._beginning()
+        begun = replace(self._beginning(), speeds=self.told)
         self.unheard.clear()
         self.controller = Controller(self.settings, begun.epoch)
         self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled), begun.epoch)
@@ -238,14 +244,16 @@ class World:
                 case _:
                     pass
         if monitor:
-            events.append(SpeedsMeasured(self.now, self.write_speeds()))
+            self.told = self.write_speeds()
+            events.append(SpeedsMeasured(self.now, self.told))
         self.handle(*events, Ticked(self.now))
 
     def write_speeds(self) -> WriteSpeeds:
         """What the monitor tells: of partitions whose lag is not told (`lags_unknown`), none, else `lags` or no lag."""
         named = self.speeds.keys() | self.unknown
         lags = {p: Lag(0, self.lags.get(p, 0.0), None) for p in named - self.lags_unknown}
-        return WriteSpeeds(self.now, dict(self.speeds), self.unknown, lags=lags)
+        at = self.now + self.monitor_skew_s
+        return WriteSpeeds(at, dict(self.speeds), self.unknown, lags=lags, gone=self.gone)
 
     def _due(self, on_their_way: list[tuple[float, Message]]) -> list[Message]:
         due = [message for arrival, message in on_their_way if arrival <= self.now]

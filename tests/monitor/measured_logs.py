@@ -21,6 +21,8 @@ class FakeLogs:
     compacted_topics: set[str] = field(default_factory=set)
     brokers_away: set[int] = field(default_factory=set)
     is_away: bool = False
+    withheld: set[str] = field(default_factory=set)
+    """Topics that the right to describe is missing for."""
     asked_topics: list[frozenset[str] | None] = field(default_factory=list)
     asked_policies: list[frozenset[str]] = field(default_factory=list)
 
@@ -28,7 +30,11 @@ class FakeLogs:
         self.asked_topics.append(names)
         if self.is_away:
             raise BrokerAwayError("nobody answers")
-        return {name: topic for name, topic in self.described.items() if names is None or name in names}
+        asked = self.described.keys() if names is None else names
+        return {name: topic for name, topic in self.described.items() if name in asked - self.withheld}
+
+    def existing(self, names: frozenset[str]) -> Mapping[str, Topic | None]:
+        return {name: self.described.get(name) for name in names - self.withheld}
 
     def compacted(self, topics: frozenset[str]) -> Mapping[str, bool]:
         if topics:

@@ -1,0 +1,52 @@
+"""Reads what the monitor before this one told last."""
+
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from domain.messages import MessageError, WriteSpeedReport
+from domain.speeds import WriteSpeeds
+from monitor.cluster_logs import BrokerAwayError, in_one_line, silent_logger
+
+
+class NotAllowedError(Exception):
+    """The monitor's user may not read the topic."""
+
+
+def last_report(
+    topic: str, bootstrap_servers: str, client_config: Mapping[str, str], timeout_s: float
+) -> WriteSpeeds | None:
+    """The newest report on the topic; None where there is none, or none that can be understood.
+
+    Raises:
+        BrokerAwayError: it could not be read within `timeout_s`.
+        NotAllowedError: it may not be read.
+    """
+    config = {
+        **client_config,
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": "kcga.monitor",  # needed by the client, and never used: nothing is subscribed to or committed
+        "enable.auto.commit": False,
+    }
+    try:
+        consumer = Consumer(config, logger=silent_logger())
+        try:
+            start, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout_s)
+            if start >= end:
+                return None
+            consumer.assign([TopicPartition(topic, 0, end - 1)])
+            record = next(iter(consumer.consume(1, timeout_s)), None)
+        finally:
+            consumer.close()
+            if record is not None and record.error() is not None:
+                raise KafkaException(record.error())
+    except KafkaException as error:
+        reason: KafkaError = error.args[0]
+        refused = reason.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        raise (NotAllowedError if refused else BrokerAwayError)(in_one_line(reason.str())) from error
+    if record is None:
+        raise BrokerAwayError("it did not arrive in time")
+    try:
+        return WriteSpeedReport.decode(record.value()).speeds
+    except MessageError:
+        return None
