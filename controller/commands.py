@@ -11,7 +11,7 @@ from solver.problem import Problem
 class CreateConsumer:
     consumer: ConsumerId
     plan: int
-    """The newest; 0 before the first."""
+    """That is carried out; 0 before the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class DeleteConsumer:
 
     consumer: ConsumerId
     plan: int
-    """The newest; 0 before the first."""
+    """That is carried out; 0 before the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ writer, which the next start of the partition names (`controller/former_writers.
 a process that reads a partition is one that may read it here, or one that is named before anybody else reads it.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -32,6 +33,8 @@ class Pending:
     action: Action
     order: Order
     sent_at: float
+    since: float
+    """When it was first sent, and not acknowledged since."""
 
 
 @dataclass(slots=True)
@@ -45,6 +48,8 @@ class Member:
     """When its last report came; `since` before the first."""
     incarnation: str | None = None
     """The process that reported; None before the first report."""
+    began_at: float = -math.inf
+    """When that process was first heard."""
     report_sequence: int = -1
     state: ConsumerState = ConsumerState.STARTING
     reason: str | None = None
@@ -70,6 +75,11 @@ class Member:
     def known_to_read(self) -> frozenset[TopicPartition]:
         """What it reads, or may be about to read, as far as it has been heard of."""
         return self.held | self.pending.keys()
+
+    @property
+    def unheeded_since(self) -> float:
+        """When the oldest command was sent that it has not acknowledged; infinite where there is none."""
+        return min((pending.since for pending in self.pending.values()), default=math.inf)
 
     def may_read(self, partition: TopicPartition) -> bool:
         if self.condemned:
@@ -130,7 +140,7 @@ class Group(Mapping[ConsumerId, Member]):
         A report of another incarnation means that the process was restarted: commands to the old one are void.
         """
         member = self._members.get(report.consumer)
-        if member is None or member.condemned or not self._is_of(member, report):
+        if member is None or member.condemned or not self._is_of(member, report, at):
             self._hear_of_other(report)
             return False
         if report.sequence <= member.report_sequence:
@@ -150,7 +160,7 @@ class Group(Mapping[ConsumerId, Member]):
         self._note_what_is_sealed(member, frozenset(partition.key for partition in report.taking_over))
         return True
 
-    def _is_of(self, member: Member, report: ConsumerReport) -> bool:
+    def _is_of(self, member: Member, report: ConsumerReport, at: float) -> bool:
         """Whether the report is of the member's process, which it may be from now on."""
         if member.incarnation == report.incarnation:
             return True
@@ -164,6 +174,7 @@ class Group(Mapping[ConsumerId, Member]):
         if member.incarnation is not None:
             self._count_off(member)
         member.incarnation, member.report_sequence = report.incarnation, -1
+        member.began_at = at
         member.held, member.pending, member.named = frozenset(), {}, {}
         return True
 
@@ -200,7 +211,9 @@ class Group(Mapping[ConsumerId, Member]):
                 if partition in member.known_to_read:
                     named &= member.named.get(partition, frozenset())
                 member.named[partition] = named
-            member.pending[partition] = Pending(command.action, command.order, at)
+            before = member.pending.get(partition)
+            since = before.since if before and before.action is command.action else at
+            member.pending[partition] = Pending(command.action, command.order, at, since)
 
     def command(
         self, consumer: ConsumerId, action: Action, partitions: Iterable[TopicPartition], order: Order, plan: int

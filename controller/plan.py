@@ -109,10 +109,7 @@ def _held_back(
     if new and len(assignment.consumers) > settings.max_consumers:
         why = f"the plan needs {len(assignment.consumers)} consumers, and max_consumers is {settings.max_consumers}"
         return (HeldBack(by=Restraint.RULES, why=f"{why}: raise it"),)
-    if max(new, default=0) > settings.highest_consumer:
-        why = f"the plan needs a consumer {max(new)}, and there is none above {settings.highest_consumer}"
-        return (HeldBack(by=Restraint.RULES, why=f"{why}: the lower numbers are of consumers that hang"),)
-    if question.not_keepable:
+    if question.grounds is DecisionKind.FORCED or question.not_keepable:
         return _against_a_forced_plan(question, plan, kept, restraints)
     against = _against_an_unforced_plan(plan, kept, changes_nothing=assignment == question.kept)
     shrinks = fewer_consumers(question, assignment)
@@ -143,6 +140,8 @@ def _against_a_forced_plan(
     if restraints.paused and question.grounds is DecisionKind.FORCED:
         why = "the controller is paused, and every partition has a reader: kcga resume ends it"
         return (HeldBack(by=Restraint.PAUSED, why=why),)
+    if not question.not_keepable:
+        return _against_an_unforced_plan(plan, kept, changes_nothing=False)
     why = (
         f"the present assignment breaks a rule ({question.not_keepable[0]}), and no plan mends enough to be worth "
         f"moving: {_words(_figures(plan))}"
@@ -157,6 +156,8 @@ def _improves(question: Question, plan: Evaluation, kept: Evaluation) -> bool:
     are worth: otherwise the least change of the speeds would move partitions for ever.
     """
     problem = question.problem
+    if kept.is_feasible:
+        return plan.is_feasible and plan.objective < kept.objective * (1 - TIE)
     if len(question.kept) < len(problem.speeds) or plan.is_feasible:
         return True
     saved = (kept.excess - plan.excess) / problem.capacity

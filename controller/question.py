@@ -7,7 +7,7 @@ must fit. A paused controller only gives partitions that nobody reads to somebod
 after a consumer could not be created, there are to be no more consumers than there could be.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from controller.settings import ControllerSettings
@@ -16,6 +16,7 @@ from controller.triggers import Trigger
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import CreationLimit, DecisionKind
 from domain.partitions import TopicPartition
+from domain.speeds import LEAST_CAPACITY
 from solver.evaluation import evaluate
 from solver.problem import Problem
 
@@ -43,6 +44,12 @@ class Situation:
     """An operator asked for a plan."""
     limit: CreationLimit | None = None
     """What holds now because a consumer could not be created."""
+    planned: Assignment | None = None
+    """Who reads what once the plan under way is carried out; None for `current`."""
+    taken: Set[ConsumerId] = frozenset()
+    """Numbers of consumers that hang: what is pinned to them is read elsewhere until they are gone."""
+    unweighed: Set[ConsumerId] = frozenset()
+    """Consumers that hold partitions of unknown size: they take nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +69,33 @@ class Question:
 
     @property
     def kept(self) -> Assignment:
-        """Changing nothing."""
-        current = self.situation.current
-        return Assignment({p: current[p] for p in self.problem.speeds if p in current})
+        """Changing nothing: the plan under way is completed."""
+        return _kept(self.situation, self.problem.speeds)
 
 
-def pose(situation: Situation, settings: ControllerSettings) -> Question:
-    """The question that the situation asks."""
+def _kept(situation: Situation, speeds: Iterable[TopicPartition]) -> Assignment:
+    kept = situation.current if situation.planned is None else situation.planned
+    return Assignment({partition: kept[partition] for partition in speeds if partition in kept})
+
+
+def pose(situation: Situation, settings: ControllerSettings, *, forced: bool = False) -> Question:
+    """The question that the situation asks; `forced`: what was to be read at once has been placed by rule."""
     sizes = situation.sizes
     most = _most_consumers(situation, settings)
     limit = situation.limit if most < min(settings.max_consumers, len(sizes)) else None
     settings = settings.model_copy(update={"max_consumers": most})
     present = _problem(situation, settings, sizes)
-    kept = Assignment({p: c for p, c in situation.current.items() if p in sizes})
+    kept = _kept(situation, sizes)
     broken = evaluate(present, kept).violations
     if situation.manual:
         return Question(situation, DecisionKind.MANUAL, present, sizes, broken, limit)
-    if not broken:
+    if not broken and not forced:
         problem = _problem(situation, settings, situation.highest)
         return Question(situation, DecisionKind.VOLUNTARY, problem, situation.highest, broken, limit)
     if situation.paused:
         problem = _problem(situation, settings, sizes, immovable=frozenset(kept))
     else:
-        problem = _problem(situation, settings, sizes, at_least=len(kept.consumers))
+        problem = _problem(situation, settings, sizes, at_least=len(situation.current.consumers))
     return Question(situation, DecisionKind.FORCED, problem, sizes, broken, limit)
 
 
@@ -92,7 +103,7 @@ def _most_consumers(situation: Situation, settings: ControllerSettings) -> int:
     """How many consumers there are to be at most. A limit never takes away those that read, or that pins name."""
     if situation.limit is None:
         return settings.max_consumers
-    needed = situation.current.consumers | set(settings.pins.values())
+    needed = situation.current.consumers | (set(settings.pins.values()) - situation.taken)
     return min(settings.max_consumers, max(1, situation.limit.most, len(needed)))
 
 
@@ -105,11 +116,18 @@ def _problem(
     immovable: frozenset[TopicPartition] = frozenset(),
 ) -> Problem:
     pinned: dict[TopicPartition, ConsumerId] = {
-        partition: consumer for partition, consumer in settings.pins.items() if partition not in immovable
+        partition: consumer
+        for partition, consumer in settings.pins.items()
+        if partition not in immovable and consumer not in situation.taken
     }
+    speeds = {partition: size.total for partition, size in sizes.items()}
+    capacity = settings.consumer_capacity
+    loads = situation.current.loads(speeds)
+    full = {c: min(capacity, max(loads[c], LEAST_CAPACITY)) for c in situation.unweighed if c in loads}
     return Problem(
-        speeds={partition: size.total for partition, size in sizes.items()},
-        capacity=settings.consumer_capacity,
+        speeds=speeds,
+        capacity=capacity,
+        capacities=full,
         packing_capacity=settings.packing,
         current=situation.current,
         migration_weight=settings.weight,

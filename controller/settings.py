@@ -101,6 +101,9 @@ class ControllerSettings(BaseModel):
     long, unless one that was created since is ready."""
     acknowledge_timeout_s: Seconds = 10.0
     """A command that is not acknowledged by then is sent again."""
+    obey_timeout_s: Seconds = 300.0
+    """A consumer that reports, and has not done by then what it was told, is given up like one that is silent. Much
+    longer than a write may take."""
     synchronize_timeout_s: Seconds = 10.0
     """A consumer that a controller finds when it begins, and that is silent for so long, is taken for dead: nothing is
     decided until all others have obeyed it, each after the batch that it is writing."""

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from controller.group import Group
 from controller.sizes import Size
 from domain.assignment import Assignment, ConsumerId
 from domain.partitions import TopicPartition
@@ -34,26 +33,28 @@ def interval_over(interval_s: float) -> Trigger:
 
 
 def triggers(
-    group: Group,
     desired: Assignment,
     sizes: Mapping[TopicPartition, Size],
     consumer_capacity: float,
+    unread: Set[TopicPartition] = frozenset(),
     vanished: Set[TopicPartition] = frozenset(),
+    lost: Set[ConsumerId] = frozenset(),
 ) -> tuple[Trigger, ...]:
     """Why the assignment has to be considered before the interval is over; empty where it need not be.
 
     Args:
-        group: the consumers and what they read.
-        desired: what the last plan wanted.
+        desired: who reads what once the last plan is carried out.
         sizes: the newest known size of each partition.
         consumer_capacity: in bytes/s.
+        unread: partitions that it gives to nobody.
         vanished: partitions that were read and are not of interest any more.
+        lost: consumers that had some of the unread partitions.
     """
     return (
-        *_overloaded(group.assignment, sizes, consumer_capacity),
-        *_named("unread", "partition without a consumer", sizes.keys() - group.assignment.keys()),
+        *_overloaded(desired, sizes, consumer_capacity),
+        *_named("unread", "partition without a consumer", unread),
         *_named("vanished", "partition is gone", vanished),
-        *_named("lost", "consumer is gone", {c for c in desired.consumers if c not in group or group[c].condemned}),
+        *_named("lost", "consumer is gone", lost),
     )
 
 

@@ -82,7 +82,8 @@ class KcgaGroup:
         self._times = times
         self._window_s = window_s
         self._chance = Random(seed)
-        patient = {"heartbeat_timeout_s": _NEVER_S, "ready_timeout_s": _NEVER_S, "acknowledge_timeout_s": _NEVER_S}
+        timeouts = ("heartbeat_timeout_s", "ready_timeout_s", "acknowledge_timeout_s", "obey_timeout_s")
+        patient = dict.fromkeys(timeouts, _NEVER_S)
         self._controller = Controller(settings.model_copy(update=patient), epoch=1)
         self._consumers: dict[ConsumerId, _Consumer] = {}
         self._born = 0

@@ -118,7 +118,9 @@ def _situation(settings: ControllerSettings, measured: _Measured, told: Recent) 
     wanted = {entry.key: entry.consumer for entry in plans[-1].assignment} if plans else {}
     desired = Assignment({partition: consumer for partition, consumer in wanted.items() if partition in named})
     current = group.assignment
-    why = triggers(group, desired, sizes.present, settings.consumer_capacity)
+    unread = named & sizes.present.keys() - current.keys()
+    lost = {consumer for consumer in desired.consumers if consumer not in group}
+    why = triggers(current, sizes.present, settings.consumer_capacity, unread, lost=lost)
     return Situation(
         triggers=why or (interval_over(settings.interval_s),),
         sizes=dict(sizes.present),

@@ -202,7 +202,7 @@ def thaw(frozen: FrozenController) -> Acting:
             report_sequence=each.report_sequence,
             state=each.state,
             held=each.held,
-            pending={partition: Pending(action, order, 0.0) for partition, action, order in each.pending},
+            pending={partition: Pending(action, order, 0.0, 0.0) for partition, action, order in each.pending},
             named=dict(each.named),
             barrier=each.barrier,
             condemned=each.condemned,

@@ -128,11 +128,12 @@ def test_where_no_consumer_can_be_one_is_tried() -> None:
     world.room = 0
     world.speeds = orders(4, 40.0)
     run(world, 60)
-    assert {consumer for at, consumer in world.asked if at > world.asked[0][0] + 5} == {1}
+    later = [at for at, _ in world.asked if at > world.asked[0][0] + 5]
+    assert len(later) == len(set(later)), "one at a time"
     world.room = 10
     run(world, SETTINGS.creation_retry_s)
     world.settle(20)
-    assert sorted(world.consumers) == [1, 2]
+    assert len(world.consumers) == 2
 
 
 def test_spares_are_not_asked_for_either() -> None:

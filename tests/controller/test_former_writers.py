@@ -2,13 +2,9 @@
 
 from collections.abc import Iterable
 
-import pytest
-
 from controller.former_writers import REMEMBERED, STRANGERS, FormerWriters
 from controller.group import Group
 from controller.history import Beginning, beginning
-from controller.numbering import avoid
-from domain.assignment import Assignment
 from domain.messages import (
     Action,
     ConsumerCommand,
@@ -287,19 +283,3 @@ def test_a_claim_names_who_is_counted_on_and_neither_who_has_left_nor_who_is_con
     talk.report(2, state=ConsumerState.LEAVING)
     talk.group.condemn(3)
     assert talk.group.counted_on == ("1/a", "4/a")
-
-
-@pytest.mark.parametrize(
-    ("taken", "reserved", "expected"),
-    [
-        (set(), set(), {ORDERS: 1, CLICKS: 2}),
-        ({1}, set(), {ORDERS: 3, CLICKS: 2}),
-        ({1, 2, 3}, {4}, {ORDERS: 5, CLICKS: 6}),
-        ({1}, {1}, {ORDERS: 1, CLICKS: 2}),
-    ],
-    ids=["none", "one", "several", "pinned"],
-)
-def test_a_number_whose_process_hangs_is_not_used(
-    taken: set[int], reserved: set[int], expected: dict[TopicPartition, int]
-) -> None:
-    assert avoid(Assignment({ORDERS: 1, CLICKS: 2}), taken, reserved) == expected

@@ -1,9 +1,17 @@
 """Nothing stops a group that need not stop: what goes on whoever else is away, hangs, or has another clock."""
 
+from typing import Any
+
 import pytest
 
+from controller.commands import Command, Solve
+from controller.events import Solved
+from controller.machine import TRIES, State
 from controller.settings import ControllerSettings
+from domain.messages import ControlAction
 from domain.partitions import TopicPartition
+from solver import solve
+from tests.controller.exhaustive import solve_exhaustively
 from tests.controller.world import World
 
 SETTINGS = ControllerSettings(
@@ -15,8 +23,31 @@ def orders(count: int, speed: float) -> dict[TopicPartition, float]:
     return {TopicPartition("orders", number): speed for number in range(count)}
 
 
-def a_world(speeds: dict[TopicPartition, float], **changes: object) -> World:
-    world = World(SETTINGS.model_copy(update=changes), seed=1)
+class WithASlowSolver(World):
+    """Its answers come after a while."""
+
+    def __init__(self, *given: Any) -> None:
+        self.solver_s = 0.0
+        self.exact = len(given) < 3
+        self.answers: list[tuple[float, Solve]] = []
+        super().__init__(*given[:2])
+
+    def perform(self, command: Command) -> None:
+        if isinstance(command, Solve):
+            self.answers.append((self.now + self.solver_s, command))
+        else:
+            super().perform(command)
+
+    def step(self, seconds: float = 0.5, *, monitor: bool = True) -> None:
+        super().step(seconds, monitor=monitor)
+        for _, asked in [each for each in self.answers if each[0] <= self.now]:
+            self.answers.clear()
+            solution = solve_exhaustively(asked.problem) if self.exact else solve(asked.problem, "mbfp")
+            self.handle(Solved(self.now, asked.plan, solution))
+
+
+def a_world(speeds: dict[TopicPartition, float], **changes: object) -> WithASlowSolver:
+    world = WithASlowSolver(SETTINGS.model_copy(update=changes), 1)
     world.speeds = speeds
     run(world, 15)
     assert world.converged
@@ -89,3 +120,209 @@ def test_what_was_said_to_be_gone_and_is_named_again_is_read_again() -> None:
     world.speeds, world.gone = orders(2, 25.0), frozenset()
     run(world, 30)
     assert read(world) == set(world.speeds)
+
+
+def test_a_consumer_that_does_not_obey_stops_nobody_else() -> None:
+    """Hole 5: no decision for 70 minutes, a new topic unread, and no plan for an operator."""
+    world = a_world(orders(6, 25.0))
+    world.consumers[1].busy = True
+    world.speeds |= {TopicPartition("orders", 0): 60.0}
+    run(world, 20)
+    assert world.controller.state is State.MANAGE
+    world.speeds |= {TopicPartition("clicks", number): 10.0 for number in range(4)}
+    world.speeds |= {TopicPartition("orders", 4): 60.0}
+    made = len(world.decisions)
+    run(world, 40)
+    world.ask(ControlAction.REPLAN)
+    world.step()
+    assert len(world.decisions) > made + 1
+    loads = {n: sum(world.speeds[p] for p in c.held) for n, c in world.consumers.items() if not c.busy}
+    assert max(loads.values()) <= 100.0
+    assert read(world) == world.speeds.keys()
+
+
+def test_a_consumer_that_does_not_obey_within_its_time_is_given_up() -> None:
+    """Hole 5: it is sealed, as one that is silent."""
+    world = a_world(orders(6, 25.0), obey_timeout_s=60.0)
+    disobedient = world.consumers[1]
+    disobedient.busy = True
+    world.speeds |= {TopicPartition("orders", 0): 60.0}
+    run(world, 55)
+    assert world.consumers[1] is disobedient
+    run(world, 40)
+    assert disobedient not in world.consumers.values()
+    assert set(world.sealed) == {disobedient.writer}
+    assert world.converged
+    assert world.most_readers == 1
+
+
+def test_a_consumer_that_has_nothing_to_obey_may_write_for_as_long_as_it_likes() -> None:
+    """Hole 5: only who was told something can disobey."""
+    world = a_world(orders(6, 25.0), obey_timeout_s=60.0)
+    before = world.consumers[1]
+    before.busy = True
+    run(world, 200)
+    assert world.consumers[1] is before
+
+
+def test_what_a_dead_consumer_read_waits_for_no_solver() -> None:
+    """Hole 5: nor for the plan that is being carried out."""
+    world = a_world(orders(6, 10.0))
+    world.speeds = orders(6, 25.0)
+    run(world, 20)
+    assert len(world.consumers) == 2
+    world.speeds = orders(6, 8.0)
+    world.solver_s = 1e9
+    run(world, 30)
+    assert world.controller.state is State.REASSIGN
+    world.kill(1)
+    run(world, 4)
+    assert read(world) == world.speeds.keys()
+
+
+def test_a_hand_over_goes_on_while_the_solver_is_asked() -> None:
+    """Hole 5: a partition that was let go stayed unread until the solver had answered about something else."""
+    world = a_world(orders(4, 20.0))
+    world.speeds = orders(4, 30.0)
+    while world.controller.state is not State.MANAGE:
+        world.step(0.1)
+    world.solver_s = 1e9
+    world.ask(ControlAction.REPLAN)
+    assert str(world.controller.state) == State.REASSIGN.value
+    run(world, 5)
+    assert len([consumer for consumer in world.consumers.values() if consumer.held]) == 2
+    assert read(world) == world.speeds.keys()
+
+
+def test_an_answer_about_a_group_that_has_changed_is_mended() -> None:
+    """Hole 5: it was thrown away; with a death every ten seconds and a solver of thirteen nothing was decided."""
+    world = a_world(orders(8, 30.0))
+    world.solver_s = 13.0
+    for _ in range(6):
+        world.speeds = {p: world.random.uniform(25.0, 35.0) for p in world.speeds}
+        world.kill(min(n for n, c in world.consumers.items() if c.held))
+        run(world, 10)
+        assert read(world) == world.speeds.keys()
+    carried_out = [d for d in world.decisions[2:] if d.carried_out]
+    assert len(carried_out) >= 6
+    run(world, 60)
+    assert world.converged
+    assert world.most_readers == 1
+
+
+@pytest.mark.parametrize("how", ["kill", "restart"])
+def test_without_a_monitor_what_a_dead_consumer_read_gets_a_reader(how: str) -> None:
+    """Hole 6: it stayed unread for 71 minutes."""
+    world = a_world(orders(6, 25.0))
+    run(world, 40, monitor=False)
+    world.kill(1) if how == "kill" else world.restart(1)
+    run(world, 15, monitor=False)
+    assert read(world) == world.speeds.keys()
+    assert max(sum(world.speeds[p] for p in c.held) for c in world.consumers.values()) <= 80.0
+    consumers = len(world.consumers)
+    world.speeds = orders(6, 1.0)
+    run(world, 200, monitor=False)
+    assert len(world.consumers) == consumers, "nothing is given up on missing data"
+
+
+def test_without_a_monitor_the_next_controller_goes_by_what_was_told_last() -> None:
+    """Hole 6: or takes all partitions for equal, where nothing is known."""
+    for told in (True, False):
+        world = a_world(orders(6, 25.0))
+        if not told:
+            world.told = None
+        world.begin_controller()
+        run(world, 10, monitor=False)
+        world.kill(1)
+        run(world, 15, monitor=False)
+        assert read(world) == world.speeds.keys()
+
+
+def test_where_numbers_run_out_all_is_read_by_those_that_can_be() -> None:
+    """Hole 7: with more consumers hanging than there are spare numbers, the whole plan was held back."""
+    world = WithASlowSolver(SETTINGS.model_copy(update={"max_consumers": 11}), 1, "not exact")
+    world.speeds = orders(11, 70.0)
+    run(world, 10)
+    assert len(world.consumers) == 11
+    for number in range(1, 11):
+        world.consumers[number].frozen = True
+    run(world, 40)
+    assert read(world) == world.speeds.keys()
+    assert world.most_readers == 1
+
+
+def test_a_pin_to_a_consumer_that_hangs_keeps_nothing_unread() -> None:
+    """Hole 8: everything that was packed with it was unread for as long as it hung."""
+    world = a_world(orders(6, 20.0), pinned={"orders-0": 2})
+    hangs = world.consumers[2]
+    assert TopicPartition("orders", 0) in hangs.held
+    hangs.frozen = True
+    run(world, 40)
+    assert read(world) == world.speeds.keys()
+    hangs.frozen = False
+    run(world, 60)
+    assert TopicPartition("orders", 0) in world.consumers[2].held
+    assert read(world) == world.speeds.keys()
+    assert world.most_readers == 1
+
+
+def test_what_is_held_and_not_measured_yet_weighs_what_it_did() -> None:
+    """Hole 14: after a fail-over it weighed nothing, and its consumer was packed to 147 of 100."""
+    world = a_world(orders(6, 25.0))
+    world.begin_controller()
+    world.speeds = {p: s for p, s in world.speeds.items() if p.partition < 3} | {TopicPartition("new", 0): 70.0}
+    world.unknown = frozenset(p for p in orders(6, 0.0) if p.partition >= 3)
+    run(world, 30)
+    real = {**orders(6, 25.0), **world.speeds}
+    assert max(sum(real[p] for p in c.held) for c in world.consumers.values()) <= 100.0
+
+
+def test_a_consumer_with_partitions_that_never_were_measured_is_given_nothing_more() -> None:
+    """Hole 14: where not even the last report had a size."""
+    world = a_world(orders(6, 25.0))
+    world.told = None
+    world.begin_controller()
+    world.speeds = {p: s for p, s in world.speeds.items() if p.partition % 3 == 0}
+    world.speeds |= {TopicPartition("new", 0): 40.0, TopicPartition("new", 1): 30.0}
+    world.unknown = frozenset(orders(6, 0.0).keys() - world.speeds.keys())
+    run(world, 60)
+    real = {**orders(6, 25.0), **world.speeds}
+    assert read(world) == real.keys()
+    assert max(sum(real[p] for p in c.held) for c in world.consumers.values()) <= 100.0
+
+
+def test_a_process_that_restarts_late_has_the_time_of_a_new_one() -> None:
+    """Hole 15: more than 90 s after its creation it was given up within a second."""
+    world = a_world(orders(6, 25.0))
+    run(world, SETTINGS.ready_timeout_s + 10)
+    world.restart(1)
+    again = world.consumers[1]
+    again.ready = False
+    for _ in range(40):
+        world.step()
+        again.ready = False
+    assert world.consumers[1] is again
+    world.step()
+    world.step()
+    run(world, SETTINGS.ready_timeout_s)
+    assert read(world) >= world.speeds.keys()
+
+
+class WithABadNumber(WithASlowSolver):
+    """No consumer 2 can be created."""
+
+    def create(self, consumer: int) -> None:
+        if consumer == 2:
+            self.room = len(self.consumers)
+        super().create(consumer)
+        self.room = 100
+
+
+def test_a_number_that_can_never_be_created_is_left_for_another() -> None:
+    """Hole 26: it was tried for ever, and the group stayed one short."""
+    world = WithABadNumber(SETTINGS.model_copy(update={"creation_retry_s": 5.0}), 1)
+    world.speeds = orders(3, 70.0)
+    run(world, 100)
+    assert sorted(world.consumers) == [1, 3, 4]
+    assert [number for _, number in world.asked].count(2) == TRIES
+    assert world.converged

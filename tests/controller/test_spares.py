@@ -1,12 +1,13 @@
 """Consumers that are ready before they are needed."""
 
+from itertools import count
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.machine import State
 from controller.settings import ControllerSettings
-from controller.spares import spares, taking_spares
-from domain.assignment import Assignment
+from controller.spares import spares
 from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
 from tests.controller.world import World
@@ -96,7 +97,8 @@ def test_without_spares_nothing_is_kept() -> None:
 def test_spares_are_kept_before_they_are_made(
     wanted: int, needed: frozenset[int], existing: dict[int, bool], most: int
 ) -> None:
-    found = spares(wanted, needed, existing, most)
+    free = (number for number in count(1) if number not in needed and number not in existing)
+    found = spares(wanted, needed, existing, most, free)
     made = found - existing.keys()
     assert len(found) <= wanted
     assert not found & needed
@@ -104,15 +106,3 @@ def test_spares_are_kept_before_they_are_made(
     if made:
         assert len(needed) + len(found) <= most
         assert all(number in found | needed for number, counted_on in existing.items() if counted_on)
-
-
-@given(st.dictionaries(st.integers(0, 5), NUMBERS), st.dictionaries(NUMBERS, st.booleans()), st.frozensets(NUMBERS))
-def test_taking_spares_changes_numbers_alone(
-    planned: dict[int, int], existing: dict[int, bool], reserved: frozenset[int]
-) -> None:
-    plan = Assignment({TopicPartition("orders", partition): consumer for partition, consumer in planned.items()})
-    taken = taking_spares(plan, existing, reserved)
-    groups = {frozenset(held) for held in plan.by_consumer.values()}
-    assert {frozenset(held) for held in taken.by_consumer.values()} == groups
-    kept = plan.consumers & (existing.keys() | reserved)
-    assert all(taken.by_consumer[consumer] == plan.by_consumer[consumer] for consumer in kept)
