@@ -90,7 +90,7 @@ CONTROLLER = ControllerSettings(
 
 def test_kcga_creates_a_consumer_and_starts_everything_on_it() -> None:
     group = KcgaGroup(FOUR, CONTROLLER, TIMES, seed=1)
-    until_read = SOLVE_LIMIT_S + TIMES.creation_s[0] + MESSAGE_S + MESSAGE_S + TIMES.start_s[0]
+    until_read = TIMES.creation_s[0] + MESSAGE_S + MESSAGE_S + TIMES.start_s[0]
     unread = unread_s(group, [1.0] * 4, 60, capacity=10.0)
     assert unread == pytest.approx([REPORT_EVERY_S + until_read] * 4, abs=3 * TICK_S)
     assert group.consumers == 1
