@@ -20,7 +20,6 @@ OF_TWO_TOPICS = (TopicPartition("clicks", 0), TopicPartition("orders", 0))
         pytest.param(Faults(plans=1, suspicions=1), marks=pytest.mark.slow(60)),
         pytest.param(Faults(plans=0, suspicions=1, replacements=1), marks=pytest.mark.slow(60)),
         pytest.param(Faults(plans=0, deaths=1, replacements=1), marks=pytest.mark.slow(60)),
-        pytest.param(Faults(plans=0, deaths=1, replacements=1, claims=1), marks=pytest.mark.slow(60)),
     ],
     ids=str,
 )
