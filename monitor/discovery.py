@@ -33,7 +33,7 @@ class Discovery:
         interval_s: float,
         own_topics: frozenset[str] = OWN_TOPICS,
         clock: Callable[[], float] = time.monotonic,
-        before: WriteSpeeds | None = None,
+        told_before: Callable[[], WriteSpeeds | None] = lambda: None,
     ) -> None:
         """
         Args:
@@ -43,14 +43,16 @@ class Discovery:
                 describes the known ones alone, which costs as much as they are, not as much as the cluster is.
             own_topics: topics that no expression matches.
             clock: seconds; never goes back.
-            before: what the monitor before this one told last, if anything.
+            told_before: what the monitor before this one told last, if anything; may raise BrokerAwayError, and is then
+                asked again.
         """
         self._cluster = cluster
         self._wanted = wanted
         self._interval_s = interval_s
         self._own_topics = own_topics
         self._clock = clock
-        self._departed = Departed(wanted, own_topics, before)
+        self._told_before = told_before
+        self._departed: Departed | None = None
         self._known: frozenset[str] = frozenset()
         self._discover_at = clock()
         self._compacted: dict[str, bool] = {}
@@ -72,6 +74,8 @@ class Discovery:
             topics = self._cluster.topics(named | self._known) if named | self._known else {}
         interest = topics_of_interest(self._wanted, topics, self._own_topics)
         self._known = frozenset(interest.topics)
+        if self._departed is None:
+            self._departed = Departed(self._wanted, self._own_topics, self._told_before())
         shown, departed = interest.leaders.keys(), self._departed
         doubtful = frozenset(partition.topic for partition in departed.hidden(shown))
         departed.judge(shown, self._cluster.existing(doubtful) if doubtful else {})

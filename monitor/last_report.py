@@ -8,6 +8,8 @@ from domain.messages import MessageError, WriteSpeedReport
 from domain.speeds import WriteSpeeds
 from monitor.cluster_logs import BrokerAwayError, in_one_line, silent_logger
 
+_NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+
 
 class NotAllowedError(Exception):
     """The monitor's user may not read the topic."""
@@ -28,25 +30,25 @@ def last_report(
         "group.id": "kcga.monitor",  # needed by the client, and never used: nothing is subscribed to or committed
         "enable.auto.commit": False,
     }
+    consumer = Consumer(config, logger=silent_logger())
     try:
-        consumer = Consumer(config, logger=silent_logger())
-        try:
-            start, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout_s)
-            if start >= end:
-                return None
-            consumer.assign([TopicPartition(topic, 0, end - 1)])
-            record = next(iter(consumer.consume(1, timeout_s)), None)
-        finally:
-            consumer.close()
-            if record is not None and record.error() is not None:
-                raise KafkaException(record.error())
+        start, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout_s)
+        if start >= end:
+            return None
+        consumer.assign([TopicPartition(topic, 0, end - 1)])
+        record = next(iter(consumer.consume(1, timeout_s)), None)
+        if record is None:
+            raise BrokerAwayError(f"the last report on {topic} did not arrive in time")
+        if (fault := record.error()) is not None:
+            raise KafkaException(fault)
+        return WriteSpeedReport.decode(record.value()).speeds
     except KafkaException as error:
         reason: KafkaError = error.args[0]
+        if reason.code() in _NO_TOPIC:
+            return None
         refused = reason.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
         raise (NotAllowedError if refused else BrokerAwayError)(in_one_line(reason.str())) from error
-    if record is None:
-        raise BrokerAwayError("it did not arrive in time")
-    try:
-        return WriteSpeedReport.decode(record.value()).speeds
     except MessageError:
         return None
+    finally:
+        consumer.close()

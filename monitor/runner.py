@@ -11,7 +11,7 @@ from domain.messages import WriteSpeedReport
 from domain.speeds import Origin, WriteSpeeds
 from domain.topics import WRITE_SPEED
 from monitor.changes import Standing, changes
-from monitor.cluster_logs import BrokerAwayError, ClusterLogs
+from monitor.cluster_logs import ClusterLogs
 from monitor.connection import kafka_python_arguments
 from monitor.estimates import SpeedEstimates
 from monitor.interest import OWN_TOPICS
@@ -81,7 +81,7 @@ class Monitor:
             publisher = ReportPublisher(self._topic, self._bootstrap_servers, self._client_config)
             resources.callback(publisher.close)
             log.info("monitor started", topics=settings.topics, interval_s=settings.interval_s, reports_to=self._topic)
-            surveyor = Surveyor(cluster, settings, self._own_topics, self._group, before=self._told_before(stop))
+            surveyor = Surveyor(cluster, settings, self._own_topics, self._group, told_before=self._told_before)
             resources.callback(surveyor.close)
             resources.callback(cluster.close)  # called first: it ends what the surveyor's threads wait for
             due_at = time.monotonic()
@@ -99,23 +99,18 @@ class Monitor:
                 stop.wait(due_at - time.monotonic())
             log.info("monitor stopped")
 
-    def _told_before(self, stop: threading.Event) -> WriteSpeeds | None:
-        """What the monitor before this one told last: a cluster that is away is waited for, a right is not."""
-        reason: str | None = None
-        while not stop.is_set():
-            try:
-                return last_report(
-                    self._topic, self._bootstrap_servers, self._client_config, self._settings.request_timeout_s
-                )
-            except NotAllowedError as error:
-                log.warning("what was of interest before is not known", reason=str(error))
-                break
-            except BrokerAwayError as error:
-                if reason is None:
-                    reason = str(error)
-                    log.warning("the last report cannot be read, retrying", reason=reason)
-                stop.wait(self._settings.interval_s)
-        return None
+    def _told_before(self) -> WriteSpeeds | None:
+        """What the monitor before this one told last.
+
+        Raises:
+            BrokerAwayError: that cannot be read just now.
+        """
+        timeout_s = self._settings.request_timeout_s
+        try:
+            return last_report(self._topic, self._bootstrap_servers, self._client_config, timeout_s)
+        except NotAllowedError as error:
+            log.warning("what was of interest before is not known", reason=str(error))
+            return None
 
 
 def _report(survey: Survey, estimates: SpeedEstimates) -> WriteSpeedReport | None:

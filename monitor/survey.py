@@ -86,7 +86,7 @@ class Surveyor:
         own_topics: frozenset[str] = OWN_TOPICS,
         group: str | None = None,
         clock: Callable[[], float] = time.monotonic,
-        before: WriteSpeeds | None = None,
+        told_before: Callable[[], WriteSpeeds | None] = lambda: None,
     ) -> None:
         """
         Args:
@@ -95,11 +95,14 @@ class Surveyor:
             own_topics: topics that no expression matches.
             group: the consumer group whose commits are asked for; None for none.
             clock: seconds; never goes back.
-            before: what the monitor before this one told last, if anything.
+            told_before: what the monitor before this one told last, if anything; may raise BrokerAwayError, and is then
+                asked again.
         """
         self._cluster = cluster
         self._group = group
-        self._discovery = Discovery(cluster, settings.topics, settings.discovery_interval_s, own_topics, clock, before)
+        self._discovery = Discovery(
+            cluster, settings.topics, settings.discovery_interval_s, own_topics, clock, told_before
+        )
         self._clock = clock
         self._patience_s = settings.interval_s / 2
         self._threads = ThreadPoolExecutor(_BROKERS_AT_ONCE, thread_name_prefix="survey")

@@ -73,7 +73,7 @@ def test_what_the_monitor_before_named_and_the_settings_do_not_is_gone() -> None
     """Hole 2: and what it said to be gone is said again."""
     other = TopicPartition("old", 0)
     before = WriteSpeeds(1.0, {A0: 1.0, B0: 1.0}, frozenset({A1}), gone=frozenset({other}))
-    discovery = Discovery(a_cluster(), ("a",), 5, before=before)
+    discovery = Discovery(a_cluster(), ("a",), 5, told_before=lambda: before)
     first = discovery.interest()
     assert first.hidden == {B0}
     assert first.gone == {other}
