@@ -97,7 +97,7 @@ def test_a_jvm_of_its_own_that_is_killed_ends_the_consumer_with_its_data_unread(
 ) -> None:
     partition = TopicPartition(data_topic, 0)
     driver.produce(partition, 0, 20_000)
-    process = start_process(1, **own_spark)
+    process = start_process(1, **own_spark, give_up_after_s=30.0)  # so long it tries to have a session again
     driver.start([partition], driver.wait_for(ready))
     driver.wait_for(lambda report: report.cycle is not None)
     for child in psutil.Process(process.pid).children(recursive=True):
