@@ -3,7 +3,6 @@
 It reads what `coverage run` has left behind.
 """
 
-import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -63,7 +62,7 @@ def main() -> None:
     coverage.load()
     written = Path(coverage.config.json_output)
     coverage.json_report(outfile=str(written))
-    print(report(json.load(io.StringIO(written.read_text(encoding="utf-8")))))
+    print(report(json.loads(written.read_text(encoding="utf-8"))))
     written.unlink()
 
 
