@@ -5,6 +5,8 @@ PYTHONS ?= 3.11 3.12 3.13 3.14
 
 VENV := .venv
 BIN := $(VENV)/bin
+# Compiled once, not by each of the hundred processes that tests and kcga begin.
+unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 # Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
