@@ -28,7 +28,7 @@ from tests.tools import CHROMIUM, INSTALL, NOT_TESTED, PROMETHEUS, PROMTOOL, Too
 
 register_profiles()
 
-_REAL_SERVICES = frozenset({"broker", "broker_cluster", "kubernetes_program", "spark_server"})
+_REAL_SERVICES = frozenset({"broker", "broker_cluster", "browser", "kubernetes_program", "spark_server"})
 
 CreateTopic = Callable[..., str]
 """`create_topic(name, partitions=1, **settings)` returns `name` once the topic can be used."""

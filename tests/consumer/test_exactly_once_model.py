@@ -12,8 +12,8 @@ refused, and a fenced producer's commit is refused.
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
+from typing import NamedTuple
 
 import pytest
 
@@ -24,7 +24,7 @@ RECORDS = 2
 LAST_VERSION = 99
 
 
-class At(Enum):
+class At(IntEnum):
     """The step that a process takes next."""
 
     NOT_BEGUN = auto()
@@ -57,8 +57,7 @@ class Given(Enum):
     """Nothing: the controller is another one, which learned only that no process is there any more."""
 
 
-@dataclass(frozen=True, order=True)
-class Append:
+class Append(NamedTuple):
     """An append that was asked for and is not settled."""
 
     writer: int
@@ -70,8 +69,7 @@ class Append:
     """A newer name of its writer was taken in the meantime: it will be refused."""
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     at: At = At.NOT_BEGUN
     told: tuple[int, ...] = ()
     former: tuple[int, ...] = ()
@@ -83,8 +81,7 @@ class Process:
     version: int = 0
 
 
-@dataclass(frozen=True)
-class World:
+class World(NamedTuple):
     processes: tuple[Process, ...]
     versions: tuple[int, ...]
     """The newest name that the lake has seen of each writer."""
@@ -100,14 +97,13 @@ class World:
     fenced: frozenset[int] = frozenset()
 
     def with_process(self, number: int, process: Process) -> "World":
-        return replace(self, processes=(*self.processes[:number], process, *self.processes[number + 1 :]))
+        return self._replace(processes=(*self.processes[:number], process, *self.processes[number + 1 :]))
 
     def having(self, number: int, **changes: object) -> "World":
-        return self.with_process(number, replace(self.processes[number], **changes))  # type: ignore[arg-type]
+        return self.with_process(number, self.processes[number]._replace(**changes))  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
-class Protocol:
+class Protocol(NamedTuple):
     """Which of its guards are in force, and what can befall it."""
 
     fences: bool = True
@@ -134,7 +130,7 @@ class Protocol:
         begun = [process.at for process in world.processes if process.at is not At.NOT_BEGUN]
         if all(at in (At.ENDED, At.DEAD) for at in begun[:-1]) and begun[-1] is At.LOOK:
             for lost in world.former - {world.committed}:
-                yield replace(world, committed=lost, former=frozenset())
+                yield world._replace(committed=lost, former=frozenset())
 
     def _given_up(self, world: World) -> Iterator[World]:
         """The newest process is replaced: because it released the partition, or because it is taken for dead."""
@@ -156,17 +152,17 @@ class Protocol:
         own = writer(1, str(number))
         match process.at:
             case At.LOOK:
-                told, process = process.told, replace(process, told=())
+                told, process = process.told, process._replace(told=())
                 committed = None if told else world.committed
                 named = to_seal(own, [writer(1, str(each)) for each in told], [committed])
                 former = tuple(sorted({int(name.partition("/")[2]) for name in named} - set(process.sealed)))
                 yield world.with_process(
-                    number, replace(process, at=At.FENCE if former else At.PLACE, former=former, all_former=former)
+                    number, process._replace(at=At.FENCE if former else At.PLACE, former=former, all_former=former)
                 )
             case At.FENCE:
                 fenced = world.fenced.union(process.former[:1] if self.fences else ())
                 left = process.former[1:]
-                following = replace(world, fenced=fenced)
+                following = world._replace(fenced=fenced)
                 if left:
                     yield following.having(number, former=left)
                 else:
@@ -211,7 +207,7 @@ class Protocol:
         position = world.processes[number].position
         committed = Committed(position, note)
         former = world.former | {committed} if self.loses_commits and committed.claimant else world.former
-        return replace(world, committed=committed, former=former).having(number, at=following)
+        return world._replace(committed=committed, former=former).having(number, at=following)
 
 
 def _found(world: World, own: str, looks_at_all_appends: bool) -> Iterator[int | None]:
@@ -227,7 +223,7 @@ def _found(world: World, own: str, looks_at_all_appends: bool) -> Iterator[int |
 def _asked(world: World, number: int) -> World:
     process = world.processes[number]
     asked = Append(number, process.version, process.position)
-    return replace(world, under_way=tuple(sorted((*world.under_way, asked))))
+    return world._replace(under_way=tuple(sorted((*world.under_way, asked))))
 
 
 def _worked_on(world: World, place: int) -> World:
@@ -236,12 +232,11 @@ def _worked_on(world: World, place: int) -> World:
     others = (*world.under_way[:place], *world.under_way[place + 1 :])
     if not append.begun:
         if append.version <= world.versions[append.writer]:
-            return replace(world, under_way=others)
-        return replace(world, under_way=tuple(sorted((*others, replace(append, begun=True)))))
+            return world._replace(under_way=others)
+        return world._replace(under_way=tuple(sorted((*others, append._replace(begun=True)))))
     if append.overtaken:
-        return replace(world, under_way=others)
-    written = replace(
-        world,
+        return world._replace(under_way=others)
+    written = world._replace(
         under_way=others,
         rows=tuple(sorted((*world.rows, append.offset))),
         newest=append.offset,
@@ -257,12 +252,11 @@ def _sealed(world: World, number: int) -> World:
 def _named(world: World, number: int, version: int) -> World:
     """The lake has taken a name of the writer's, unless it had a newer one."""
     newest = max(world.versions[number], version)
-    return replace(
-        world,
+    return world._replace(
         versions=(*world.versions[:number], newest, *world.versions[number + 1 :]),
         under_way=tuple(
             sorted(
-                replace(append, overtaken=True) if append.begun and append.writer == number else append
+                append._replace(overtaken=True) if append.begun and append.writer == number else append
                 for append in world.under_way
             )
         ),

@@ -16,8 +16,8 @@ says, so the worlds are finitely many.
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from consumer.claims import RELEASED, Committed, claim, to_seal
@@ -210,10 +210,7 @@ def thaw(frozen: FrozenController) -> Acting:
     return Acting(frozen.epoch, frozen.sequence, frozen.desired, group, frozen.synchronized)
 
 
-@dataclass(frozen=True, eq=False)
-class World:
-    """Equal to what is equal in all of its parts; that is asked often, so the parts are hashed once."""
-
+class World(NamedTuple):
     controller: FrozenController
     processes: tuple[Process, ...]
     commands: frozenset[Sent] = frozenset()
@@ -228,20 +225,6 @@ class World:
     notes: tuple[tuple[TopicPartition, str], ...] = ()
     """Of each partition's commit."""
     left: Faults = NO_FAULTS
-
-    @cached_property
-    def _parts(self) -> tuple[object, ...]:
-        return tuple(vars(self)[each.name] for each in fields(self))
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self._parts)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, World) and self._parts == other._parts
 
 
 @cache
@@ -273,6 +256,10 @@ def _command(sent: Sent) -> ConsumerCommand:
     )
 
 
+Done = tuple[FrozenController, frozenset[Sent]]
+"""What a controller has become, and what it has sent."""
+
+
 class Model:
     """The worlds that can follow on one another.
 
@@ -284,6 +271,7 @@ class Model:
     def __init__(self, partitions: tuple[TopicPartition, ...], guards: Guards = ALL_GUARDS) -> None:
         self.partitions = partitions
         self.guards = guards
+        self._heard = cache(self._hears)  # the same controller hears the same report in many worlds
         first, second = partitions
         self.plans = (
             Assignment({first: 1, second: 1}),
@@ -378,7 +366,7 @@ class Model:
             obeyed = process._replace(
                 applied=following.applied, readings=tuple(readings[partition] for partition in sorted(readings))
             )
-            yield self._with(replace(world, notes=tuple(sorted(notes.items()))), place, self._reporting(obeyed))
+            yield self._with(world._replace(notes=tuple(sorted(notes.items()))), place, self._reporting(obeyed))
 
     def _go_on(self, world: World, place: int, process: Process) -> Iterator[World]:
         """A take-over makes a step, or the next commit is refused."""
@@ -390,13 +378,13 @@ class Model:
                 sealed = world.sealed | {(each, topic) for each in former}
                 fenced = world.fenced.union(former)
                 placed = self._with_reading(process, number, reading._replace(placed=True))
-                yield self._with(replace(world, sealed=sealed, fenced=fenced), place, placed)
+                yield self._with(world._replace(sealed=sealed, fenced=fenced), place, placed)
             elif process.writer in world.fenced:
                 yield self._with(world, place, _ended(process))
             elif not reading.claimed:
                 claimed = {**notes, reading.partition: claim(process.writer)}
                 reads = self._with_reading(process, number, reading._replace(claimed=True))
-                yield self._with(replace(world, notes=tuple(sorted(claimed.items()))), place, self._reporting(reads))
+                yield self._with(world._replace(notes=tuple(sorted(claimed.items()))), place, self._reporting(reads))
 
     def _hear(self, world: World, process: Process) -> Iterator[World]:
         """A report arrives."""
@@ -405,11 +393,15 @@ class Model:
         for sequence, said in ((NEWEST, process.newest), (BEFORE, process.before)):
             if said is None or heard > sequence or sequence == heard < NEWEST:
                 continue
-            acting = thaw(world.controller)
-            if heard == NEWEST:  # it says the same once more
-                acting.group[process.consumer].report_sequence = BEFORE
-            acting.group.receive(_report(process.consumer, process.incarnation, sequence, said), 0.0)
-            following = self._after(replace(world, heard=world.heard | {process.writer}), acting)
+            again = heard == NEWEST  # it says the same once more
+            controller, sent = self._heard(
+                world.controller, process.consumer, process.incarnation, sequence, said, again
+            )
+            following = _canonical(
+                world._replace(
+                    heard=world.heard | {process.writer}, controller=controller, commands=world.commands | sent
+                )
+            )
             if following != world:
                 yield following
 
@@ -440,7 +432,7 @@ class Model:
             acting.group.remove(process.consumer)
             acting.group.add(process.consumer, 0.0)
             successor = Process(process.consumer, chr(ord(process.incarnation) + 1), Report(Order(0, 0)))
-            yield self._after(replace(world, processes=(*world.processes, successor)), acting)
+            yield self._after(world._replace(processes=(*world.processes, successor)), acting)
 
     def _give_unread_partitions_a_reader(self, world: World) -> Iterator[World]:
         acting = thaw(world.controller)
@@ -462,31 +454,31 @@ class Model:
                 if plan != controller.desired and plan.consumers <= able:
                     acting = thaw(controller)
                     acting.desired = plan
-                    yield self._after(replace(world, left=left._replace(plans=left.plans - 1)), acting)
+                    yield self._after(world._replace(left=left._replace(plans=left.plans - 1)), acting)
         if left.suspicions:
             counted_on = [member.consumer for member in controller.members if not member.condemned]
             for consumer in counted_on if len(counted_on) > 1 else ():
                 acting = thaw(controller)
                 acting.group.condemn(consumer)
-                yield self._after(replace(world, left=left._replace(suspicions=left.suspicions - 1)), acting)
+                yield self._after(world._replace(left=left._replace(suspicions=left.suspicions - 1)), acting)
         if left.deaths:
             for place, process in enumerate(world.processes):
                 if process.alive:
-                    fewer = replace(world, left=left._replace(deaths=left.deaths - 1))
+                    fewer = world._replace(left=left._replace(deaths=left.deaths - 1))
                     yield self._with(fewer, place, _ended(process))
         if left.replacements:
-            begun = replace(world, left=left._replace(replacements=left.replacements - 1))
+            begun = world._replace(left=left._replace(replacements=left.replacements - 1))
             yield self._replaced(begun)
             yield self._replaced(self._claimed(begun))
         if left.claims:
-            claimed = self._claimed(replace(world, left=left._replace(claims=left.claims - 1)))
+            claimed = self._claimed(world._replace(left=left._replace(claims=left.claims - 1)))
             if claimed.heard != world.heard or claimed.claimed_unsealed != world.claimed_unsealed:
                 yield claimed
         if left.resends and controller.synchronized:
-            fewer = replace(world, left=left._replace(resends=left.resends - 1))
+            fewer = world._replace(left=left._replace(resends=left.resends - 1))
             yield self._after(fewer, thaw(controller), resend=True)
         if left.losses and world.commands:
-            yield replace(world, commands=frozenset(), left=left._replace(losses=left.losses - 1))
+            yield world._replace(commands=frozenset(), left=left._replace(losses=left.losses - 1))
 
     def _replaced(self, world: World) -> World:
         """Another controller begins."""
@@ -501,8 +493,7 @@ class Model:
     def _claimed(self, world: World) -> World:
         """The controller has said what it knows."""
         group = thaw(world.controller).group
-        return replace(
-            world,
+        return world._replace(
             heard=frozenset(),
             claimed_members=group.counted_on if self.guards.claims_name_members else (),
             claimed_unsealed=group.former.unsealed,
@@ -513,6 +504,26 @@ class Model:
 
     def _after(self, world: World, acting: Acting, *, resend: bool = False) -> World:
         """What the controller does of itself after it has learned something."""
+        controller, sent = self._does(acting, resend=resend)
+        return _canonical(world._replace(controller=controller, commands=world.commands | sent))
+
+    def _hears(
+        self,
+        controller: FrozenController,
+        consumer: ConsumerId,
+        incarnation: str,
+        sequence: int,
+        said: Report,
+        again: bool,
+    ) -> Done:
+        """What it does after a report has arrived."""
+        acting = thaw(controller)
+        if again:
+            acting.group[consumer].report_sequence = BEFORE
+        acting.group.receive(_report(consumer, incarnation, sequence, said), 0.0)
+        return self._does(acting)
+
+    def _does(self, acting: Acting, *, resend: bool = False) -> Done:
         group = acting.group
         sent: set[Sent] = set()
         counted_on = [member for member in group.values() if not member.condemned]
@@ -532,7 +543,7 @@ class Model:
                     command = acting.send(consumer, action, partitions)
                     seal = command.seal if self.guards.seals else ()
                     sent.add(Sent(consumer, command.incarnation, command.order, action, partitions, seal))
-        return _canonical(replace(world, controller=acting.freeze(), commands=world.commands | sent))
+        return acting.freeze(), frozenset(sent)
 
     @staticmethod
     def _with(world: World, place: int, process: Process) -> World:
@@ -546,7 +557,7 @@ class Model:
             )
             controller = controller._replace(members=members)
         processes = (*world.processes[:place], process, *world.processes[place + 1 :])
-        return _canonical(replace(world, controller=controller, processes=processes))
+        return _canonical(world._replace(controller=controller, processes=processes))
 
     @staticmethod
     def _with_reading(process: Process, number: int, reading: Reading) -> Process:
@@ -574,12 +585,15 @@ def _canonical(world: World) -> World:
         for process in world.processes
         if process.alive and process[:2] == sent[:2] and sent.order > process.applied
     ]
-    said = [process.newest.applied for process in world.processes]
-    said += [process.before.applied for process in world.processes if process.before]
+    processes = tuple(
+        process._replace(before=None) if process.before and seen.get(process[:2], OLDER) >= BEFORE else process
+        for process in world.processes
+    )
     orders = {
         *(sent.order for sent in commands),
-        *(process.applied for process in world.processes),
-        *said,
+        *(process.applied for process in processes),
+        *(process.newest.applied for process in processes),
+        *(process.before.applied for process in processes if process.before),
         *(order for member in controller.members for _, _, order in member.pending),
         *(member.barrier for member in controller.members if member.barrier),
     }
@@ -587,10 +601,14 @@ def _canonical(world: World) -> World:
     for epoch in {order.epoch for order in orders}:
         of_epoch = sorted(order for order in orders if order.epoch == epoch)
         renamed |= {order: Order(epoch, rank) for rank, order in enumerate(of_epoch, start=1 if epoch else 0)}
-    return replace(
-        world,
+    sequence = max((renamed[order].sequence for order in orders if order.epoch == controller.epoch), default=0)
+    if all(before == after for before, after in renamed.items()):
+        return world._replace(
+            controller=controller._replace(sequence=sequence), processes=processes, commands=frozenset(commands)
+        )
+    return world._replace(
         controller=controller._replace(
-            sequence=max((renamed[order].sequence for order in orders if order.epoch == controller.epoch), default=0),
+            sequence=sequence,
             members=tuple(
                 member._replace(
                     pending=tuple((partition, action, renamed[order]) for partition, action, order in member.pending),
@@ -603,11 +621,9 @@ def _canonical(world: World) -> World:
             process._replace(
                 applied=renamed[process.applied],
                 newest=process.newest._replace(applied=renamed[process.newest.applied]),
-                before=process.before._replace(applied=renamed[process.before.applied])
-                if process.before and seen.get(process[:2], OLDER) < BEFORE
-                else None,
+                before=process.before and process.before._replace(applied=renamed[process.before.applied]),
             )
-            for process in world.processes
+            for process in processes
         ),
         commands=frozenset(sent._replace(order=renamed[sent.order]) for sent in commands),
     )
