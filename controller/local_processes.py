@@ -33,6 +33,32 @@ class _Consumer:
     """On the monotonic clock; set once it was asked to leave."""
 
 
+def running_consumers(folder: Path) -> dict[ConsumerId, psutil.Process]:
+    """The consumers of a folder that run, by whichever controller, in ascending order."""
+    numbers = sorted(int(number) for file in folder.glob("consumer-*.json") if (number := _number(file)).isdecimal())
+    named = {number: _process(_file(folder, number)) for number in numbers}
+    return {number: process for number, process in named.items() if process is not None}
+
+
+def _file(folder: Path, consumer: ConsumerId) -> Path:
+    return folder / f"consumer-{consumer}.json"
+
+
+def _number(file: Path) -> str:
+    return file.stem.removeprefix("consumer-")
+
+
+def _process(file: Path) -> psutil.Process | None:
+    """The process that a consumer's file names, where it still runs."""
+    try:
+        identity = json.loads(file.read_text())
+        process = psutil.Process(identity["pid"])
+        same = process.create_time() == identity["create_time"] and process.status() != psutil.STATUS_ZOMBIE
+    except (OSError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
+        return None
+    return process if same else None
+
+
 class LocalProcesses:
     """A fleet of local processes.
 
@@ -88,7 +114,7 @@ class LocalProcesses:
             time.sleep(0.05)
 
     def _file(self, consumer: ConsumerId) -> Path:
-        return self._folder / f"consumer-{consumer}.json"
+        return _file(self._folder, consumer)
 
     def _log_file(self, consumer: ConsumerId) -> Path:
         return self._folder / f"consumer-{consumer}.log"
@@ -132,14 +158,7 @@ class LocalProcesses:
         return True
 
     def _named(self, consumer: ConsumerId) -> psutil.Process | None:
-        """The process that the consumer's file names, where it still runs."""
-        try:
-            identity = json.loads(self._file(consumer).read_text())
-            process = psutil.Process(identity["pid"])
-            same = process.create_time() == identity["create_time"] and process.status() != psutil.STATUS_ZOMBIE
-        except (OSError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
-            return None
-        return process if same else None
+        return _process(self._file(consumer))
 
     def _adopt(self, consumer: ConsumerId) -> None:
         """Takes over the consumer that its file names; a file that names no process is removed."""
@@ -153,7 +172,7 @@ class LocalProcesses:
 
     def _adopt_all(self) -> None:
         for file in sorted(self._folder.glob("consumer-*.json")):
-            number = file.stem.removeprefix("consumer-")
+            number = _number(file)
             if not number.isdecimal():
                 file.unlink(missing_ok=True)
             elif int(number) not in self._consumers:

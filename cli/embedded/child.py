@@ -65,6 +65,18 @@ class Child:
         self._stopping = threading.Lock()
         self._stopped = False
 
+    def again(self) -> "Child":
+        """The same program with the same files, not started yet."""
+        return Child(
+            self.name,
+            self._command,
+            self.log,
+            output=self._output,
+            folder=self._folder,
+            environment=self._environment,
+            stop_within_s=self._stop_within_s,
+        )
+
     def start(self) -> None:
         """Starts it; returns at once.
 
@@ -120,6 +132,14 @@ class Child:
         if self._process is None:
             raise RuntimeError(f"{self.name} was not started")
         return self._process
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        code = self.exit_code
+        if code is not None and code < 0:
+            return f"was ended by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
 
     def wait(self, timeout_s: float | None = None) -> int | None:
         """Waits for its end; the exit code, or None if it still runs after `timeout_s`."""

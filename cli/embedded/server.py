@@ -71,7 +71,7 @@ class Server(ABC):
                     self._port = require_free(self._given_port, self.title)
                 try:
                     self._run(self._prepare(self._port))
-                    self.child.wait_ready(self._is_ready, ready_within_s)
+                    self.wait_ready(ready_within_s)
                     return
                 except KcgaError:
                     if self._stopped or attempt == _ATTEMPTS or not self._lost_its_port():
@@ -82,6 +82,19 @@ class Server(ABC):
             if isinstance(error, OSError):
                 raise KcgaError(f"{self.title} cannot be started: {error}") from error
             raise
+
+    def begin_again(self) -> Child:
+        """Starts it anew once it has ended, on the same port and with the same data; does not wait until it serves."""
+        self.child.stop()  # whatever it left
+        return self._run(self.child.again())
+
+    def wait_ready(self, within_s: float = READY_WITHIN_S) -> None:
+        """Returns when it serves.
+
+        Raises:
+            KcgaError: it ended, or was not ready in time, with the end of its log.
+        """
+        self.child.wait_ready(self._is_ready, within_s)
 
     def stop(self) -> None:
         """Ends it and waits for its end; a `start()` that another thread is in fails then. Can be called again."""

@@ -1,12 +1,11 @@
-"""What breaks when, drawn from a seed: the same seed, the same faults at the same moments."""
+"""What breaks in the fire, and how long."""
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection
 from enum import StrEnum
-from random import Random
+from itertools import takewhile
 
-FIRST_AFTER_S = 12.0
-"""The group has begun to read by then."""
+from cli.chaos import schedule as chaos
+
 GAPS_S = (2.0, 8.0)
 """From one fault to the next: many last longer than that, so several hold at one time."""
 
@@ -41,33 +40,10 @@ LONGEST_S = {
 """How long a fault holds at most; those that are not named are over at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    at_s: float
-    """Since the load began."""
-    kind: Kind
-    lasts_s: float
-    choice: float
-    """From 0 to 1: which of those that it can befall."""
-
-    def __str__(self) -> str:
-        lasting = f", for {self.lasts_s:.1f} s" if self.lasts_s else ""
-        return f"{self.at_s:6.1f} s  {self.kind}{lasting}"
+Fault = chaos.Fault[Kind]
 
 
 def schedule(seed: int, seconds: float, kinds: Collection[Kind] = tuple(Kind)) -> list[Fault]:
     """The faults of a run that lasts so long, in the order of time; every kind comes before any comes again."""
-    chance = Random(seed)
-    return list(_drawn(chance, seconds, sorted(kinds)))
-
-
-def _drawn(chance: Random, seconds: float, kinds: list[Kind]) -> Iterator[Fault]:
-    at = FIRST_AFTER_S
-    left: list[Kind] = []
-    while at < seconds:
-        if not left:
-            left = chance.sample(kinds, len(kinds))
-        kind = left.pop()
-        lasts = chance.uniform(1.0, LONGEST_S[kind]) if kind in LONGEST_S else 0.0
-        yield Fault(at, kind, lasts, chance.random())
-        at += chance.uniform(*GAPS_S)
+    drawn = chaos.faults(seed, sorted(kinds), LONGEST_S, GAPS_S)
+    return list(takewhile(lambda fault: fault.at_s < seconds, drawn))

@@ -5,13 +5,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
 
+from cli.chaos.freezer import Freezer
 from cli.components import command, consumer_command
 from cli.embedded.child import Child
 from cli.embedded.jars import DELTA, obtain
@@ -23,7 +24,7 @@ from cli.settings import load
 from cli.topics import Cluster
 from cli.up.services import Services
 from cli.up.settings_file import CONSUMER_CAPACITY, settings_text
-from controller.local_processes import LocalProcesses
+from controller.local_processes import LocalProcesses, running_consumers
 from domain.assignment import ConsumerId
 from tests.broker_cluster import BROKERS, BrokerCluster
 from tests.fire.disk import SmallDisk
@@ -77,8 +78,7 @@ class Scene:
         stack.callback(self._echo.close)
         self._components: dict[str, Child] = {}
         self._starts = 0
-        self._undo: list[tuple[float, Callable[[], None]]] = []
-        """What ends a fault, and when."""
+        self._freezer = Freezer()
         self._starters = stack.enter_context(ThreadPoolExecutor())
         self._restarts: list[Future[None]] = []
         """Of brokers that were killed: each takes some seconds."""
@@ -104,43 +104,39 @@ class Scene:
                     process.kill()
             case Kind.FREEZE_CONSUMER:
                 for _, process in self._one_consumer(fault):
-                    self._freeze(process, fault.lasts_s)
+                    self._freezer.freeze(process, fault.lasts_s)
             case Kind.CUT_OFF_CONSUMER:
                 for number, _ in self._one_consumer(fault):
                     self._cut_off(f"kcga-consumer-{number}", fault.lasts_s)
             case Kind.KILL_CONTROLLER:
                 self._kill("controller")
             case Kind.FREEZE_CONTROLLER:
-                self._freeze(psutil.Process(self._components["controller"].pid), fault.lasts_s)
+                self._freezer.freeze(psutil.Process(self._components["controller"].pid), fault.lasts_s)
             case Kind.SECOND_CONTROLLER:
                 # The first is not told: it finds out when it sends the next time.
                 self._start("controller")
             case Kind.KILL_MONITOR:
                 self._kill("monitor")
             case Kind.FREEZE_BROKER:
-                self._freeze(psutil.Process(self._brokers.pids[self._one_broker(fault)]), fault.lasts_s)
+                self._freezer.freeze(psutil.Process(self._brokers.pids[self._one_broker(fault)]), fault.lasts_s)
             case Kind.KILL_BROKER:
                 number = self._one_broker(fault)
                 self._brokers.kill(number)
-                self._later(fault.lasts_s, lambda: self._begin_broker_again(number))
+                self._freezer.later(fault.lasts_s, lambda: self._begin_broker_again(number))
             case Kind.PAUSE_NETWORK:
                 for pid in self._brokers.pids.values():
-                    self._freeze(psutil.Process(pid), fault.lasts_s)
+                    self._freezer.freeze(psutil.Process(pid), fault.lasts_s)
             case Kind.FREEZE_SPARK:
-                self._freeze(psutil.Process(self._spark.child.pid), fault.lasts_s, with_children=True)
+                self._freezer.freeze(psutil.Process(self._spark.child.pid), fault.lasts_s)
             case Kind.FULL_DISK:
                 self.disk.fill()
-                self._later(fault.lasts_s, self.disk.free)
+                self._freezer.later(fault.lasts_s, self.disk.free)
             case Kind.REPEAT_MESSAGES:
                 self._echo.repeat(fault.lasts_s)
 
     def look_after(self) -> None:
         """Ends faults that are over, and starts components again that have ended. Called often."""
-        now = time.monotonic()
-        due = [undo for at, undo in self._undo if at <= now]
-        self._undo = [(at, undo) for at, undo in self._undo if at > now]
-        for undo in due:
-            undo()
+        self._freezer.look_after()
         for restarted in [restart for restart in self._restarts if restart.done()]:
             self._restarts.remove(restarted)
             restarted.result()
@@ -152,9 +148,7 @@ class Scene:
 
     def mend_everything(self) -> None:
         """Ends all faults; returns when all brokers serve again."""
-        for _, undo in self._undo:
-            undo()
-        self._undo = []
+        self._freezer.end_all()
         for restart in self._restarts:
             restart.result()
         self._restarts = []
@@ -173,14 +167,7 @@ class Scene:
 
     def consumers(self) -> dict[ConsumerId, psutil.Process]:
         """The processes of the consumers that exist, in ascending order of their numbers."""
-        found = {}
-        for file in self.settings.local.folder.glob("consumer-*.json"):
-            with suppress(OSError, ValueError, psutil.Error):
-                identity = json.loads(file.read_text())
-                process = psutil.Process(identity["pid"])
-                if process.create_time() == identity["create_time"]:
-                    found[int(file.stem.removeprefix("consumer-"))] = process
-        return dict(sorted(found.items()))
+        return running_consumers(self.settings.local.folder)
 
     def _write_settings(self, services: Services) -> None:
         """Those of the consumers lead them over the network that can hold them up."""
@@ -215,18 +202,9 @@ class Scene:
         with suppress(ProcessLookupError):
             os.kill(self._components[name].pid, signal.SIGKILL)
 
-    def _freeze(self, process: psutil.Process, seconds: float, *, with_children: bool = False) -> None:
-        for each in [process, *(process.children(recursive=True) if with_children else ())]:
-            with suppress(psutil.NoSuchProcess):
-                each.suspend()
-                self._later(seconds, lambda each=each: _go_on(each))  # type: ignore[misc]
-
     def _cut_off(self, client: str, seconds: float) -> None:
         self._network.hold_up(client)
-        self._later(seconds, lambda: self._network.go_on(client))
-
-    def _later(self, seconds: float, undo: Callable[[], None]) -> None:
-        self._undo.append((time.monotonic() + seconds, undo))
+        self._freezer.later(seconds, lambda: self._network.go_on(client))
 
     def _produce(self) -> None:
         servers = self.settings.kafka.bootstrap_servers
@@ -240,8 +218,3 @@ class Scene:
             self.settings.local.grace_s,
         )
         fleet.close()
-
-
-def _go_on(process: psutil.Process) -> None:
-    with suppress(psutil.NoSuchProcess):
-        process.resume()

@@ -5,7 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fire.faults import FIRST_AFTER_S, LONGEST_S, Kind, schedule
+from cli.chaos.schedule import FIRST_AFTER_S
+from tests.fire.faults import LONGEST_S, Kind, schedule
 
 SEEDS = st.integers(0, 2**31 - 1)
 
