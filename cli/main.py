@@ -50,10 +50,21 @@ def up(
     keep: Annotated[
         Path | None, typer.Option(help="Put logs, lake and settings into this folder and leave them there.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the records that are produced.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the records that are produced, and of the faults.")] = 0,
+    chaos: Annotated[
+        bool,
+        typer.Option(
+            "--chaos",
+            help="Kill or freeze controller, monitor, a consumer, Spark or the broker, one after the other.",
+        ),
+    ] = False,
+    chaos_every: Annotated[float, typer.Option(min=5, help="Seconds from one fault to the next.")] = 10,
     output: Annotated[OutputFormat, typer.Option(help="How the closing summary is printed.")] = OutputFormat.TEXT,
 ) -> None:
-    """Start everything on this machine, under a load that rises and falls, and prove that nothing was lost."""
+    """Start everything on this machine, under a load that rises and falls, and prove that nothing was lost.
+
+    A component that ends without being asked to is begun anew, as Kubernetes would.
+    """
     from cli.interrupts import Interrupts
     from cli.up import UpOptions, up
     from cli.watch.summary_table import SummaryTable
@@ -62,7 +73,8 @@ def up(
     interrupts = Interrupts()
     with interrupts.handled():
         try:
-            summary = up(UpOptions(seconds, bootstrap_servers, kafka_port, keep, seed), console, interrupts)
+            options = UpOptions(seconds, bootstrap_servers, kafka_port, keep, seed, chaos_every if chaos else None)
+            summary = up(options, console, interrupts)
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
     console.print(SummaryTable(summary))

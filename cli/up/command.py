@@ -28,7 +28,9 @@ class UpOptions:
     keep: Path | None = None
     """A folder for logs, lake and settings that is left in place; otherwise a temporary one is removed at the end."""
     seed: int = 0
-    """Of the records that are produced."""
+    """Of the records that are produced, and of the faults."""
+    chaos_every_s: float | None = None
+    """From one fault to the next; nothing is broken on purpose where there is none."""
 
 
 def up(options: UpOptions, console: Console, interrupts: Interrupts) -> Summary:
@@ -50,7 +52,15 @@ def up(options: UpOptions, console: Console, interrupts: Interrupts) -> Summary:
                 bootstrap_servers=options.bootstrap_servers,
                 kafka_port=options.kafka_port,
             )
-            run = Demonstration(folder, services, console, interrupts, seconds=options.seconds, seed=options.seed)
+            run = Demonstration(
+                folder,
+                services,
+                console,
+                interrupts,
+                seconds=options.seconds,
+                seed=options.seed,
+                chaos_every_s=options.chaos_every_s,
+            )
             return run.run()
         except OSError as error:
             raise KcgaError(f"kcga up cannot go on: {error}") from error

@@ -3,30 +3,42 @@
 import json
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+import psutil
+from confluent_kafka import Consumer, KafkaException
 from rich.console import Console
 
+from cli.chaos.chaos import Chaos, Target
 from cli.components import command, consumer_command
 from cli.embedded.child import Child
 from cli.embedded.load_profile import DEMO_PERIOD_S, LoadProfile, demo_profile
 from cli.errors import KcgaError
 from cli.interrupts import Interrupts
 from cli.settings import Settings, load
-from cli.topics import Cluster
+from cli.topics import REQUEST_TIMEOUT_S, Cluster
 from cli.up.services import Services
 from cli.up.settings_file import CONSUMER_CAPACITY, settings_text
+from cli.up.supervisor import Supervisor
+from cli.watch.incident import Incident
 from cli.watch.observer import Observer
 from cli.watch.summary import Summary, summarize
 from cli.watch.terminal import LiveView
-from controller.local_processes import LocalProcesses
+from consumer import log_offsets
+from controller.local_processes import LocalProcesses, running_consumers
+from domain.partitions import TopicPartition
 
 DRAIN_WITHIN_S = 90.0
+RECOVER_WITHIN_S = 240.0
+"""The same, where something was broken."""
 LAG_SETTLES_S = 2.5
 """What the monitor tells so long after the last record counts that record in."""
 REFRESH_S = 0.25
 PHASE_S = 1.0
+LOAD, CONTROLLER, MONITOR = "the load generator", "the controller", "the monitor"
 STEADY = 0.02
 """A load that changes by a smaller share than this within two `PHASE_S` is called steady."""
 
@@ -40,7 +52,8 @@ class Demonstration:
         console: shows the group.
         interrupts: the first of them ends the load, and with it the run.
         seconds: how long the load lasts; until it is interrupted where there is none.
-        seed: of the records that are produced.
+        seed: of the records that are produced, and of the faults.
+        chaos_every_s: from one fault to the next; nothing is broken on purpose where there is none.
     """
 
     def __init__(
@@ -52,6 +65,7 @@ class Demonstration:
         *,
         seconds: float | None,
         seed: int,
+        chaos_every_s: float | None = None,
     ) -> None:
         self._folder = folder
         self._services = services
@@ -59,6 +73,8 @@ class Demonstration:
         self._interrupts = interrupts
         self._seconds = seconds
         self._seed = seed
+        self._chaos_every_s = chaos_every_s
+        self._incidents: list[Incident] = []
         self._profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix)
         self._settings_file = folder / "settings.toml"
         self._settings_file.write_text(settings_text(services, self._profile, folder))
@@ -83,27 +99,60 @@ class Demonstration:
             )
             with ExitStack() as group:
                 group.callback(self._end_consumers)
-                children = [
-                    group.enter_context(self._component("monitor")),
-                    group.enter_context(self._component("controller")),
-                ]
-                generator = group.enter_context(self._load_generator())
+                supervisor = group.enter_context(Supervisor(self._tell))
+                for server in self._services.servers:
+                    supervisor.watch(server.child, server.begin_again)
+                for child in (self._component(MONITOR), self._component(CONTROLLER), self._load_generator()):
+                    supervisor.begin(child)
+                chaos = self._chaos(supervisor)
+                group.callback(chaos.end)
                 self._say_where()
                 began = time.monotonic()
                 with self._view() as view, self._interrupts.ask_first() as stop:
                     elapsed = 0.0
                     while not stop.wait(REFRESH_S) and (self._seconds is None or elapsed < self._seconds):
-                        _require_running([*children, generator])
-                        view.update(observer.snapshot(), self._phase(elapsed))
+                        supervisor.look_after()
+                        chaos.look_after(elapsed)
+                        view.update(observer.snapshot(), self._phase(supervisor.runs_s(LOAD)), self._incidents)
                         elapsed = time.monotonic() - began
-                    produced = _end_load(generator)
-                    self._drain(observer, view, children)
+                    self._mend(supervisor, chaos)
+                    produced = self._end_load(supervisor)
+                    self._drain(observer, view, supervisor)
+                    self._mend(supervisor, chaos)
             observer.catch_up(DRAIN_WITHIN_S)
-            return self._summary(observer, produced, whole_story=elapsed >= DEMO_PERIOD_S)
+            return self._summary(
+                observer,
+                produced,
+                whole_story=elapsed >= DEMO_PERIOD_S and not self._incidents,
+                faults=chaos.done,
+                restarts=supervisor.restarts,
+            )
+
+    def _tell(self, what: str) -> None:
+        self._incidents.append(Incident(time.time(), what))
 
     def _component(self, name: str) -> Child:
-        arguments = command(name, "--settings", str(self._settings_file))
-        return Child(f"the {name}", arguments, self._folder / f"{name}.log")
+        component = name.removeprefix("the ")
+        arguments = command(component, "--settings", str(self._settings_file))
+        return Child(name, arguments, self._folder / f"{component}.log")
+
+    def _chaos(self, supervisor: Supervisor) -> Chaos:
+        names = [MONITOR, CONTROLLER, *(server.title for server in self._services.servers)]
+        targets: dict[str, Target] = {name: partial(supervisor.processes, name) for name in names}
+        targets["a consumer"] = self._consumers
+        return Chaos(targets, self._seed, self._chaos_every_s, self._tell)
+
+    def _consumers(self) -> dict[str, psutil.Process]:
+        running = running_consumers(self._fleet_folder)
+        return {f"consumer {number}": process for number, process in running.items()}
+
+    def _mend(self, supervisor: Supervisor, chaos: Chaos) -> None:
+        """Ends what is broken; returns when everything runs, and the servers serve."""
+        chaos.end()
+        if self._incidents:
+            supervisor.wait_until_all_run()
+            for server in self._services.servers:
+                server.wait_ready()
 
     def _say_where(self) -> None:
         """The status page's address, above the picture."""
@@ -120,7 +169,7 @@ class Demonstration:
     def _load_generator(self) -> Child:
         arguments = ["--settings", str(self._settings_file), "--seed", str(self._seed)]
         return Child(
-            "the load generator",
+            LOAD,
             [sys.executable, "-m", "cli.embedded.load", *arguments, "--prefix", self._services.prefix],
             self._folder / "load.log",
             output=self._folder / "load.json",
@@ -137,16 +186,27 @@ class Demonstration:
             return "the load rises" if after > before else "the load falls"
         return "steady load"
 
-    def _drain(self, observer: Observer, view: LiveView, children: list[Child]) -> None:
+    def _drain(self, observer: Observer, view: LiveView, supervisor: Supervisor) -> None:
         """Waits until the group has read everything; what it cannot read in time shows in the summary."""
         ended_at = time.time()
-        while time.time() < ended_at + DRAIN_WITHIN_S:
-            _require_running(children)
+        while time.time() < ended_at + (RECOVER_WITHIN_S if self._incidents else DRAIN_WITHIN_S):
+            supervisor.look_after()
             now = observer.snapshot()
-            view.update(now, "load over, reading the rest")
+            view.update(now, "load over, reading the rest", self._incidents)
             if now.lag == 0 and now.lag_over_time[-1].at > ended_at + LAG_SETTLES_S:
                 return
             time.sleep(REFRESH_S)
+
+    def _end_load(self, supervisor: Supervisor) -> int:
+        """Ends the producers and returns how many records the brokers acknowledged.
+
+        A load generator that was killed cannot say: then as many as there are in Kafka.
+        """
+        generator = supervisor.end(LOAD)
+        generator.wait()
+        if LOAD in supervisor.restarts:
+            return _in_kafka(self._services.bootstrap_servers, self._profile.partitions)
+        return _delivered(generator)
 
     def _end_consumers(self) -> None:
         fleet = LocalProcesses(
@@ -154,7 +214,9 @@ class Demonstration:
         )
         fleet.close()
 
-    def _summary(self, observer: Observer, produced: int, *, whole_story: bool) -> Summary:
+    def _summary(
+        self, observer: Observer, produced: int, *, whole_story: bool, faults: int, restarts: Mapping[str, int]
+    ) -> Summary:
         from consumer.session import LakeError
         from consumer.verify import verify
 
@@ -172,6 +234,8 @@ class Demonstration:
             distinct=sum(account.distinct_offsets for account in accounts),
             duplicates=sum(account.doubled for account in accounts),
             whole_story=whole_story,
+            faults=faults,
+            restarts=restarts,
         )
 
 
@@ -181,16 +245,8 @@ def _create_topics(settings: Settings, profile: LoadProfile) -> None:
     cluster.create(profile.topics)
 
 
-def _require_running(children: list[Child]) -> None:
-    for child in children:
-        if not child.running:
-            raise child.error(f"{child.name} ended by itself, with exit code {child.exit_code}")
-
-
-def _end_load(generator: Child) -> int:
-    """Ends the producers and returns how many records the brokers acknowledged."""
-    generator.terminate()
-    generator.wait()
+def _delivered(generator: Child) -> int:
+    """What the load generator, which has ended, says that it produced."""
     try:
         report = json.loads((generator.log.parent / "load.json").read_text())
     except (OSError, ValueError) as error:
@@ -198,3 +254,16 @@ def _end_load(generator: Child) -> int:
     if report["undelivered"]:
         raise KcgaError(f"{report['undelivered']} records could not be delivered to Kafka: {report['problem']}")
     return int(report["produced"])
+
+
+def _in_kafka(bootstrap_servers: str, partitions: Sequence[TopicPartition]) -> int:
+    """How many records the partitions hold: they are written without transactions, so every offset is one."""
+    reader = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "kcga-up", "log_level": 0})
+    try:
+        beginnings = log_offsets.beginnings(reader, partitions, REQUEST_TIMEOUT_S)
+        ends = log_offsets.ends(reader, partitions, REQUEST_TIMEOUT_S)
+        return sum(ends[partition] - beginnings[partition] for partition in partitions)
+    except (KafkaException, KeyError) as error:
+        raise KcgaError("Kafka does not tell how many records it holds") from error
+    finally:
+        reader.close()

@@ -13,6 +13,7 @@ from rich.console import Console
 from cli.embedded.broker import Broker
 from cli.embedded.jars import DELTA, KAFKA, obtain
 from cli.embedded.java import find_java
+from cli.embedded.server import Server
 from cli.embedded.spark import SparkConnectServer
 from cli.errors import KcgaError
 from cli.topics import Cluster
@@ -25,6 +26,8 @@ class Services:
     spark_remote: str
     prefix: str
     """Of the names of all topics and of the group: none where the brokers are kcga's own."""
+    servers: tuple[Server, ...] = ()
+    """Those that are kcga's own."""
 
 
 def start_services(
@@ -54,10 +57,12 @@ def start_services(
         spark.start()
         _warm_up(spark.remote, folder / "spark" / "warm-up")
 
+    servers: list[Server] = [spark]
     starts: list[Callable[[], None]] = [start_spark]
     if bootstrap_servers is None:
         broker = Broker(folder / "kafka", jars=obtain(KAFKA), java=java, port=kafka_port)
         stack.callback(broker.stop)
+        servers.append(broker)
         starts.append(broker.start)
     with console.status("Starting Kafka and Spark ..."), ThreadPoolExecutor() as pool:
         try:
@@ -66,7 +71,7 @@ def start_services(
         except BaseException:
             stack.close()  # so that what is still starting ends at once
             raise
-    return Services(bootstrap_servers or broker.bootstrap_servers, spark.remote, prefix)
+    return Services(bootstrap_servers or broker.bootstrap_servers, spark.remote, prefix, tuple(servers))
 
 
 def _warm_up(spark_remote: str, lake_root: Path) -> None:

@@ -1,8 +1,9 @@
 """The course of the group as lines of text, for a standard error that is not a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cli.watch import figures
+from cli.watch.incident import Incident
 from cli.watch.screen import decision_words
 from controller.status.group_view import GroupView
 
@@ -11,16 +12,21 @@ QUIET_S = 10.0
 
 
 class PlainLines:
-    """Says what is new since the last view: a decision, another number of consumers, or that time goes on."""
+    """Says what is new since the last view: an incident, a decision, more or fewer consumers, or that time goes on."""
 
     def __init__(self) -> None:
         self._said_at: float | None = None
         self._consumers: int | None = None
+        self._incidents = 0
+        """So many were told."""
         self._decisions: set[tuple[int, int]] = set()
         self._phase: str | None = None
 
-    def lines(self, view: GroupView, phase: str | None) -> Iterator[str]:
+    def lines(self, view: GroupView, phase: str | None, incidents: Sequence[Incident] = ()) -> Iterator[str]:
         """What there is to say, in the order in which it is to be said; often nothing."""
+        for incident in incidents[self._incidents :]:
+            yield f"{figures.clock(incident.at - view.began)}  {incident.what}"
+        self._incidents = len(incidents)
         for decision in view.decisions:
             place = (decision.epoch, decision.number)
             if place in self._decisions:

@@ -1,6 +1,6 @@
 """The picture of the group in the terminal: a header, a bar for each consumer, what is not read, decisions, courses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from textwrap import wrap
@@ -29,6 +29,7 @@ from cli.watch.glyphs import (
     Glyphs,
     TopicPalette,
 )
+from cli.watch.incident import Incident
 from cli.watch.sparkline import resample, sparkline
 from controller.status.decision_log import DecisionRecord
 from controller.status.group_view import ConsumerView, GroupView, Sample, Transit
@@ -44,6 +45,9 @@ _OTHER_LINES = 7
 """Title, rule, headline, three empty lines, and the one that the cursor is on."""
 _LAYOUTS = ((True, 3), (False, 3), (False, 2), (False, 1))
 """From high to low: whether there is air between the consumers, and how many decisions are shown."""
+
+_INCIDENTS, _ROOMY = 3, 30
+"""So many incidents are shown where the terminal has so many lines; otherwise one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class GroupScreen:
     """Of the load that is produced."""
     group: str | None = None
     """Its name, where the view is of one moment: then times are those of the day, and no course is shown."""
+    incidents: Sequence[Incident] = ()
+    """Of which the newest are shown."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         glyphs = ASCII if options.ascii_only else UNICODE
@@ -69,7 +75,11 @@ class GroupScreen:
         width = options.max_width
         yield self._title(glyphs)
         yield Rule(characters=glyphs.rule, style=FAINT)
-        fixed = [*self._topics(glyphs, colours, width), *self._transits(glyphs, width)]
+        fixed = [
+            *self._topics(glyphs, colours, width),
+            *self._transits(glyphs, width),
+            *self._incidents(glyphs, width, _INCIDENTS if options.max_height >= _ROOMY else 1),
+        ]
         courses = [] if self.group else list(self._courses(glyphs, width))
         room = options.max_height - _OTHER_LINES - len(fixed) - len(courses)
         for airy, shown in _LAYOUTS:
@@ -196,6 +206,16 @@ class GroupScreen:
                 line = Text.assemble((f"{name:<12}", style), no_wrap=True)
                 words = [_transit(transit, glyphs) for transit in transits]
                 yield line.append(_fitting(words, width - 12))
+
+    def _incidents(self, glyphs: Glyphs, width: int, shown: int) -> Iterator[Text]:
+        if self.incidents:
+            yield Text()
+        for incident in self.incidents[-shown:]:
+            line = Text.assemble(
+                (f"{self._time(incident.at):>5} ", FAINT), (f"{glyphs.degraded} ", WARNING), incident.what, no_wrap=True
+            )
+            line.truncate(width, overflow="ellipsis")
+            yield line
 
     def _decisions(self, glyphs: Glyphs, width: int, shown: int) -> Iterator[Text]:
         decisions = self.view.decisions[-shown:]

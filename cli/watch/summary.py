@@ -1,5 +1,8 @@
 """What a run proves: its figures and whether they are as they must be."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from pydantic import BaseModel, ConfigDict
 
 from cli.watch import figures
@@ -56,6 +59,10 @@ class Summary(_Value):
     """Those that changed nothing included."""
     most_consumers: int
     consumers_over_time: tuple[ConsumersFrom, ...]
+    faults: int = 0
+    """Done on purpose."""
+    restarts: Mapping[str, int] = {}
+    """How many times components were begun anew, by their names; those that never were are left out."""
     checks: tuple[Check, ...]
 
 
@@ -67,6 +74,8 @@ def summarize(
     distinct: int,
     duplicates: int,
     whole_story: bool,
+    faults: int = 0,
+    restarts: Mapping[str, int] = MappingProxyType({}),
 ) -> Summary:
     """The figures of a run that is over.
 
@@ -77,6 +86,8 @@ def summarize(
         distinct: records in the lake, each partition and offset counted once.
         duplicates: rows in the lake beyond that.
         whole_story: the load rose and fell as a whole story does, so that the group must have grown, shrunk and moved.
+        faults: that were done on purpose.
+        restarts: of components, by their names.
     """
     totals = view.totals
     checks = [
@@ -109,6 +120,8 @@ def summarize(
             ConsumersFrom(seconds=max(0.0, sample.at - view.began), consumers=int(sample.value))
             for sample in view.consumers_over_time
         ),
+        faults=faults,
+        restarts=dict(restarts),
         checks=tuple(checks),
     )
 

@@ -62,6 +62,11 @@ class SummaryTable:
         table.add_row("scaled", f"{scaled}, by {figures.plural(summary.decisions, 'decision')}")
         table.add_row("migrations", f"{summary.migrations:,}, Rscore {summary.rscore:.2f}")
         table.add_row("highest lag", _records(summary.highest_lag))
+        if summary.faults:
+            table.add_row("chaos", figures.plural(summary.faults, "fault"))
+        if summary.restarts:
+            times = (f"{name} {count:,}" for name, count in summary.restarts.items())
+            table.add_row("restarts", ", ".join(times))
         table.add_row("written", f"{figures.plural(summary.distinct, 'record')}, {figures.data(summary.bytes_written)}")
         return table
 

@@ -1,5 +1,6 @@
 """Shows the view while it changes: as a picture where standard error is a terminal, otherwise line by line."""
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -7,6 +8,7 @@ from rich.console import Console
 from rich.live import Live
 
 from cli.watch.glyphs import TopicPalette
+from cli.watch.incident import Incident
 from cli.watch.plain_lines import PlainLines
 from cli.watch.screen import GroupScreen
 from controller.status.group_view import GroupView
@@ -43,11 +45,11 @@ class LiveView:
             self._live.stop()
             self._live = None
 
-    def update(self, view: GroupView, phase: str | None = None) -> None:
-        """Shows `view`, and the phase of the load that is produced, if there is one."""
+    def update(self, view: GroupView, phase: str | None = None, incidents: Sequence[Incident] = ()) -> None:
+        """Shows `view`, the phase of the load that is produced, if there is one, and all that befell the components."""
         if self._live is not None:
-            screen = GroupScreen(view, self._capacity, self._packing, self._palette, phase)
+            screen = GroupScreen(view, self._capacity, self._packing, self._palette, phase, incidents=incidents)
             self._live.update(screen, refresh=True)
             return
-        for line in self._plain.lines(view, phase):
+        for line in self._plain.lines(view, phase, incidents):
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)

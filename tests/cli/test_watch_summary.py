@@ -160,3 +160,11 @@ def test_the_table_ticks_what_passed_and_says_where_it_failed() -> None:
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_the_table_fits_the_terminal(width: int) -> None:
     assert max(map(len, table(summary(readers=TWO_READERS), width).splitlines())) <= width
+
+
+def test_the_table_says_what_was_broken_and_begun_anew_where_anything_was() -> None:
+    quiet = table(summary())
+    changed = summary().model_copy(update={"faults": 5, "restarts": {"the controller": 2, "Spark": 1}})
+    broken = {" ".join(line.split()) for line in table(changed).splitlines()}
+    assert not any(word in quiet for word in ("chaos", "restarts"))
+    assert {"chaos 5 faults", "restarts the controller 2, Spark 1"} <= broken

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from cli.watch.glyphs import TopicPalette
+from cli.watch.incident import Incident
 from cli.watch.plain_lines import PlainLines
 from cli.watch.screen import GroupScreen
 from cli.watch.terminal import LiveView
@@ -187,6 +188,27 @@ def test_there_is_no_line_without_news_however_often_the_view_is_looked_at() -> 
     assert len(list(plain.lines(view, "load rises"))) == 5
     assert list(plain.lines(view, "load rises")) == []
     assert len(list(plain.lines(view, "load falls"))) == 1
+
+
+INCIDENTS = [Incident(BEGAN + 10 * number, f"incident {number}") for number in range(1, 6)]
+
+
+@pytest.mark.parametrize(("height", "shown"), [(40, [3, 4, 5]), (24, [5])])
+def test_the_picture_shows_the_newest_incidents_where_there_is_room(
+    view: GroupView, height: int, shown: list[int]
+) -> None:
+    target = console(no_color=True, height=height)
+    target.print(GroupScreen(view, CAPACITY, PACKING, TopicPalette(), incidents=INCIDENTS))
+    lines = [line.rstrip() for line in target.export_text().splitlines()]
+    assert [line for line in lines if "incident" in line] == [f"00:{number}0 ▲ incident {number}" for number in shown]
+
+
+def test_each_incident_is_one_line_once() -> None:
+    plain = PlainLines()
+    view = told(story()).view()
+    list(plain.lines(view, None))
+    said = [line for count in (1, 1, 3) for line in plain.lines(view, None, INCIDENTS[:count])]
+    assert said == ["00:10  incident 1", "00:20  incident 2", "00:30  incident 3"]
 
 
 PICTURE = """\
