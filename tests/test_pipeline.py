@@ -10,6 +10,9 @@ import pytest
 from cli.components import command
 from tests.running_up import running_up, wait_until
 
+KILLS = 111
+"""The seed of a chaos that kills the broker, Spark, a consumer, the controller and the monitor first."""
+
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow(50),
@@ -37,6 +40,27 @@ def test_the_group_follows_the_load_and_the_lake_has_every_record_once(tmp_path:
     assert min(summary["scale_ups"], summary["scale_downs"], summary["migrations"]) >= 1
     assert {"rscore", "highest_lag"} <= summary.keys()
     assert "every check passed" in shown
+
+
+@pytest.mark.slow(120)
+def test_whatever_is_killed_is_begun_anew_and_the_lake_has_every_record_once(tmp_path: Path) -> None:
+    with (tmp_path / "stderr").open("w") as stderr:
+        done = subprocess.run(
+            command("up", "--for", "35", "--chaos", "--chaos-every", "5", "--seed", str(KILLS), "--output", "json"),
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            check=False,
+        )
+    shown = (tmp_path / "stderr").read_text()
+    assert done.returncode == 0, shown
+    summary = json.loads(done.stdout)
+    assert summary["ok"]
+    assert summary["produced"] == summary["distinct"] > 0
+    assert summary["faults"] == 5
+    assert set(summary["restarts"]) >= {"the Kafka broker", "Spark", "the controller", "the monitor"}, shown
+    assert "chaos: consumer 1 is killed" in shown
+    assert "the controller was ended by SIGKILL" in shown
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

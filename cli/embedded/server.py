@@ -71,7 +71,7 @@ class Server(ABC):
                     self._port = require_free(self._given_port, self.title)
                 try:
                     self._run(self._prepare(self._port))
-                    self.wait_ready(ready_within_s)
+                    self.child.wait_ready(self._is_ready, ready_within_s)
                     return
                 except KcgaError:
                     if self._stopped or attempt == _ATTEMPTS or not self._lost_its_port():
@@ -88,13 +88,10 @@ class Server(ABC):
         self.child.stop()  # whatever it left
         return self._run(self.child.again())
 
-    def wait_ready(self, within_s: float = READY_WITHIN_S) -> None:
-        """Returns when it serves.
-
-        Raises:
-            KcgaError: it ended, or was not ready in time, with the end of its log.
-        """
-        self.child.wait_ready(self._is_ready, within_s)
+    @property
+    def serves(self) -> bool:
+        """Whether a client is served now."""
+        return self.child.running and self._is_ready()
 
     def stop(self) -> None:
         """Ends it and waits for its end; a `start()` that another thread is in fails then. Can be called again."""

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from cli.chaos.chaos import Chaos, Target
 from cli.components import command, consumer_command
 from cli.embedded.child import Child
 from cli.embedded.load_profile import DEMO_PERIOD_S, LoadProfile, demo_profile
+from cli.embedded.server import READY_WITHIN_S
 from cli.errors import KcgaError
 from cli.interrupts import Interrupts
 from cli.settings import Settings, load
@@ -109,16 +110,20 @@ class Demonstration:
                 self._say_where()
                 began = time.monotonic()
                 with self._view() as view, self._interrupts.ask_first() as stop:
+
+                    def show(phase: str) -> None:
+                        view.update(observer.snapshot(), phase, self._incidents)
+
                     elapsed = 0.0
                     while not stop.wait(REFRESH_S) and (self._seconds is None or elapsed < self._seconds):
                         supervisor.look_after()
                         chaos.look_after(elapsed)
-                        view.update(observer.snapshot(), self._phase(supervisor.runs_s(LOAD)), self._incidents)
+                        show(self._phase(supervisor.runs_s(LOAD)))
                         elapsed = time.monotonic() - began
-                    self._mend(supervisor, chaos)
+                    self._mend(supervisor, chaos, show)
                     produced = self._end_load(supervisor)
                     self._drain(observer, view, supervisor)
-                    self._mend(supervisor, chaos)
+                    self._mend(supervisor, chaos, show)
             observer.catch_up(DRAIN_WITHIN_S)
             return self._summary(
                 observer,
@@ -146,13 +151,17 @@ class Demonstration:
         running = running_consumers(self._fleet_folder)
         return {f"consumer {number}": process for number, process in running.items()}
 
-    def _mend(self, supervisor: Supervisor, chaos: Chaos) -> None:
-        """Ends what is broken; returns when everything runs, and the servers serve."""
+    def _mend(self, supervisor: Supervisor, chaos: Chaos, show: Callable[[str], None]) -> None:
+        """Ends what is broken; returns when the servers serve."""
         chaos.end()
-        if self._incidents:
-            supervisor.wait_until_all_run()
-            for server in self._services.servers:
-                server.wait_ready()
+        deadline = time.monotonic() + READY_WITHIN_S
+        for server in self._services.servers if self._incidents else ():
+            while not server.serves:
+                if time.monotonic() > deadline:
+                    raise server.child.error(f"{server.title} does not serve again after {READY_WITHIN_S:g} s")
+                supervisor.look_after()
+                show("begun anew, not ready yet: " + server.title)
+                time.sleep(REFRESH_S)
 
     def _say_where(self) -> None:
         """The status page's address, above the picture."""
@@ -202,6 +211,7 @@ class Demonstration:
 
         A load generator that was killed cannot say: then as many as there are in Kafka.
         """
+        supervisor.look_after()  # it may have ended just now
         generator = supervisor.end(LOAD)
         generator.wait()
         if LOAD in supervisor.restarts:

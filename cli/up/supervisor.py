@@ -10,7 +10,7 @@ from typing import Self
 import psutil
 import structlog
 
-from cli.embedded.child import POLL_S, Child
+from cli.embedded.child import Child
 from cli.up.back_off import MOST_FAILURES, BackOff
 from cli.watch import figures
 
@@ -66,17 +66,6 @@ class Supervisor:
                 self._decide(component)
             if component.begins_at is not None and component.begins_at <= self._clock():
                 self._begin_again(component)
-
-    def wait_until_all_run(self) -> None:
-        """Returns when nothing has to be begun anew.
-
-        Raises:
-            KcgaError: as `look_after` does.
-        """
-        self.look_after()
-        while any(component.begins_at is not None for component in self._components.values()):
-            time.sleep(POLL_S)
-            self.look_after()
 
     def processes(self, name: str) -> dict[str, psutil.Process]:
         """The process of a component under its name; none where it does not run."""

@@ -36,7 +36,7 @@ class Summary(_Value):
     """A run in figures, as `--output json` prints it."""
 
     produced: int
-    """Records that the producers had acknowledged."""
+    """Records that the producers had acknowledged; where they were begun anew, those that Kafka holds."""
     distinct: int
     """Records in the lake, each partition and offset counted once."""
     duplicates: int

@@ -118,7 +118,7 @@ def test_what_others_began_is_theirs_to_begin_anew_and_to_end(tmp_path: Path, wa
     with watched.supervisor as supervisor:
         supervisor.watch(first, begin_again)
         kill(first)
-        supervisor.wait_until_all_run()
+        supervisor.look_after()
         assert watched.pid("the program") == second.pid
     assert second.running
     first.stop()

@@ -1,5 +1,6 @@
 """Consumers as real processes."""
 
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ import psutil
 import pytest
 
 from controller.fleet import FleetError
-from controller.local_processes import MARK, LocalProcesses
+from controller.local_processes import MARK, LocalProcesses, running_consumers
 
 SLEEPS = "import time; time.sleep(600)"
 IGNORES_SIGTERM = (
@@ -77,6 +78,27 @@ def test_the_consumers_of_the_controller_before_are_found(folder: Path) -> None:
     after.close()
     assert not after.consumers()
     assert not before.consumers()
+
+
+def test_the_consumers_of_a_controller_that_was_killed_are_the_next_ones_and_their_end_is_noticed(folder: Path) -> None:
+    begins = (
+        "import sys, time; from pathlib import Path; from controller.local_processes import LocalProcesses\n"
+        "LocalProcesses(Path(sys.argv[1]), lambda _: [sys.executable, '-c', sys.argv[2]]).create(2)\n"
+        "print('begun', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", begins, str(folder), SLEEPS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as controller:
+        assert controller.stdout is not None
+        controller.stdout.readline()
+        (consumer,) = processes_of(folder)
+        controller.kill()
+    after = LocalProcesses(folder, running(SLEEPS))
+    assert after.consumers() == {2}
+    assert running_consumers(folder) == {2: consumer}
+    assert processes_of(folder) == [consumer]
+    consumer.kill()
+    wait_until(lambda: not after.consumers())
+    assert not running_consumers(folder)
 
 
 def test_a_process_that_only_has_the_number_of_a_consumer_is_left_alone(folder: Path) -> None:
