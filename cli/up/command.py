@@ -37,7 +37,7 @@ def up(options: UpOptions, console: Console, interrupts: Interrupts) -> Summary:
     """Runs the demonstration and returns what it proved. Whatever ends it, nothing that it started is left.
 
     Raises:
-        KcgaError: something could not be started, or ended by itself.
+        KcgaError: something could not be started, or keeps ending by itself.
         KeyboardInterrupt: it was interrupted while it started, or for the second time.
     """
     with ExitStack() as stack:

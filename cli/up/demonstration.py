@@ -86,7 +86,7 @@ class Demonstration:
         """From the first record to the proof.
 
         Raises:
-            KcgaError: a component ended by itself, or what is needed for the proof cannot be had.
+            KcgaError: a component keeps ending by itself, or what is needed for the proof cannot be had.
         """
         _create_topics(self._settings, self._profile)
         with ExitStack() as stack:
