@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from rich.console import Console
 
 from cli.embedded.child import Child
@@ -19,6 +20,8 @@ from cli.up.demonstration import Demonstration
 from cli.up.services import Services
 from cli.watch.summary import Summary
 from domain.partitions import TopicPartition
+from tests.conftest import CreateTopic
+from tests.services import SharedBroker
 
 SERVICES = Services("127.0.0.1:1", "sc://127.0.0.1:1", "kcga-up-1.")
 
@@ -135,3 +138,21 @@ def test_a_load_that_was_not_all_delivered_is_no_proof(
     (tmp_path / "load.json").write_text(report)
     with pytest.raises(KcgaError, match=reason):
         demonstration._delivered(generator)
+
+
+def test_what_a_load_that_was_killed_produced_is_counted_in_kafka(
+    broker: SharedBroker, create_topic: CreateTopic, unique_name: str
+) -> None:
+    topic = create_topic(unique_name, partitions=2)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(5):
+        producer.produce(topic, b"value", partition=number % 2)
+    assert producer.flush(30) == 0
+    partitions = [TopicPartition(topic, number) for number in range(2)]
+    assert demonstration._in_kafka(broker.bootstrap_servers, partitions) == 5
+
+
+def test_brokers_that_do_not_tell_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demonstration, "REQUEST_TIMEOUT_S", 0.5)
+    with pytest.raises(KcgaError, match="Kafka does not tell how many records it holds"):
+        demonstration._in_kafka("127.0.0.1:1", [TopicPartition("orders", 0)])
