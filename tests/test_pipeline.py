@@ -12,6 +12,8 @@ from tests.running_up import running_up, wait_until
 
 KILLS = 111
 """The seed of a chaos that kills the broker, Spark, a consumer, the controller and the monitor first."""
+SERVERS = {"the Kafka broker", "Spark", "the controller", "the monitor"}
+BEGINS_ANEW = ", and begins anew"
 
 pytestmark = [
     pytest.mark.integration,
@@ -44,31 +46,27 @@ def test_the_group_follows_the_load_and_the_lake_has_every_record_once(tmp_path:
 
 
 @pytest.mark.slow(110)
-def test_whatever_is_killed_is_begun_anew_and_the_lake_has_every_record_once(tmp_path: Path) -> None:
-    with (tmp_path / "stderr").open("w") as stderr:
-        done = subprocess.run(
-            command("up", "--for", "35", "--chaos", "--chaos-every", "5", "--seed", str(KILLS), "--output", "json"),
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-            check=False,
-        )
-    shown = (tmp_path / "stderr").read_text()
-    assert done.returncode == 0, shown
-    summary = json.loads(done.stdout)
+def test_whatever_is_killed_is_begun_anew_and_a_sigterm_ends_the_run_in_order(tmp_path: Path) -> None:
+    chaos = ("--chaos", "--chaos-every", "5", "--seed", str(KILLS), "--output", "json")
+    with running_up(tmp_path, *chaos) as (process, shown, temporary):
+        wait_until(lambda: shown.read_text().count(BEGINS_ANEW) >= len(SERVERS), process, shown)
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, shown.read_text()
+    summary = json.loads(output)
     assert summary["ok"]
     assert summary["produced"] == summary["distinct"] > 0
-    assert summary["faults"] == 5
-    assert set(summary["restarts"]) >= {"the Kafka broker", "Spark", "the controller", "the monitor"}, shown
-    assert "chaos: consumer 1 is killed" in shown
-    assert "the controller was ended by SIGKILL" in shown
+    assert summary["faults"] > len(SERVERS)
+    assert summary["restarts"].keys() >= SERVERS, shown.read_text()
+    assert "chaos: consumer 1 is killed" in shown.read_text()
+    assert "the controller was ended by SIGKILL" in shown.read_text()
+    assert not list(temporary.glob("kcga-*"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_ends_in_order_and_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupted_run_ends_in_order_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with running_up(tmp_path) as (process, shown, temporary):
         wait_until(lambda: "1 consumer" in shown.read_text(), process, shown)
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=180)
     assert process.returncode == 0, shown.read_text()
     assert output == b""
