@@ -43,10 +43,8 @@ def status_json(settings: Settings) -> str:
         KcgaError: the cluster does not answer.
     """
     board = Board(settings.kafka.group, settings.controller)
-    told = recent(settings, board.heard)
-    board.recall(told.decisions)
-    for report in told.reports:
-        board.heard(report)
+    told = recent(settings, lambda measurement: board.recall([measurement]))
+    board.recall((*told.decisions, *told.reports))
     return board.picture().model_dump_json()
 
 

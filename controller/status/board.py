@@ -14,6 +14,7 @@ from controller.kafka import Received
 from controller.machine import State
 from controller.runner import Audience
 from controller.settings import ControllerSettings
+from controller.status.clocks import Clocks, Sender
 from controller.status.decision_log import DecisionRecord
 from controller.status.group_fold import SAMPLES, GroupFold
 from controller.status.group_view import GroupView, Sample
@@ -68,6 +69,10 @@ class Reading:
     counts: Counts
     newest: Decision | None
     lags: Mapping[TopicPartition, Lag]
+    speeds_age_s: float | None
+    """How long ago write speeds came last."""
+    ahead_s: Mapping[Sender, float]
+    """How far the clocks of those who were heard lately are ahead of the one here."""
 
 
 class Board(Audience):
@@ -86,13 +91,14 @@ class Board(Audience):
         self._changed = threading.Lock()
         """Guards everything that follows."""
         self._fold = GroupFold(silent_after_s=settings.heartbeat_timeout_s)
+        self._clocks = Clocks()
         self._role = Role.STARTING
         self._epoch: int | None = None
         self._state: State | None = None
         self._paused = False
         self._turned_at = self._claimed_at = clock()
         self._measured_at: float | None = None
-        """By the monitor's clock."""
+        """By the monitor's clock: it is shown."""
         self._speeds_at: float | None = None
         """When speeds came last, by the clock here."""
         self._fewest: int | None = None
@@ -121,23 +127,28 @@ class Board(Audience):
             self._version += 1
 
     def heard(self, message: Received) -> None:
-        if isinstance(message, WriteSpeedReport):
-            self._measured(message)
         with self._changed:
-            if isinstance(message, ControllerClaim) and message.epoch == self._epoch:
-                self._claimed_at = self._clock()
-            self._fold.receive(message, self._clock())
+            if not isinstance(message, ControllerClaim):  # this controller's own
+                self._clocks.heard(message, self._clock())
+        self._take(message)
+
+    def _take(self, message: Received) -> None:
+        fewest = self._bound(message.speeds) if isinstance(message, WriteSpeedReport) else None
+        with self._changed:
+            at = self._clock()
+            match message:
+                case ControllerClaim() if message.epoch == self._epoch:
+                    self._claimed_at = at
+                case WriteSpeedReport():
+                    self._measured(message, fewest, at)
+            self._fold.receive(message, at)
             self._version += 1
 
-    def _measured(self, report: WriteSpeedReport) -> None:
-        at, speeds = report.measured_at, report.speeds
-        fewest = self._bound(speeds)
-        with self._changed:
-            self._speeds_at = self._clock()
-            if at >= (self._measured_at or 0.0):
-                self._measured_at, self._fewest, self._lags = at, fewest, speeds.lags
-                if fewest is not None:
-                    self._fewest_over_time.append(Sample(at, fewest))
+    def _measured(self, report: WriteSpeedReport, fewest: int | None, at: float) -> None:
+        self._speeds_at, self._measured_at = at, report.measured_at
+        self._fewest, self._lags = fewest, report.speeds.lags
+        if fewest is not None:
+            self._fewest_over_time.append(Sample(at, fewest))
 
     def decided(self, decision: Decision) -> None:
         with self._changed:
@@ -151,11 +162,14 @@ class Board(Audience):
                 self._state, self._paused = state, paused
                 self._version += 1
 
-    def recall(self, decisions: Iterable[Decision]) -> None:
-        """Decisions from before: they are shown, and not counted."""
-        with self._changed:
-            for decision in decisions:
-                self._remember(decision)
+    def recall(self, messages: Iterable[Received | Decision]) -> None:
+        """What was said before: it is shown, and neither counted nor taken for a sign of clocks that differ."""
+        for message in messages:
+            if isinstance(message, Decision):
+                with self._changed:
+                    self._remember(message)
+            else:
+                self._take(message)
 
     def _remember(self, decision: Decision) -> None:
         self._fold.receive(decision, self._clock())
@@ -194,7 +208,10 @@ class Board(Audience):
     def reading(self) -> Reading:
         with self._changed:
             view, shown = self._draw()
-            return Reading(view, shown, replace(self._counts), self._newest, self._lags)
+            now = self._clock()
+            age_s = None if self._speeds_at is None else now - self._speeds_at
+            ahead_s = self._clocks.ahead_s(now)
+            return Reading(view, shown, replace(self._counts), self._newest, self._lags, age_s, ahead_s)
 
     def history(self) -> History:
         with self._changed:
@@ -264,6 +281,8 @@ class Board(Audience):
             packing_capacity=self._settings.packing,
             migration_weight=self._settings.weight,
             measured_at=self._measured_at,
+            speeds_at=self._speeds_at,
+            ahead_s=self._clocks.ahead_s(self._clock()),
             fewest_consumers=self._fewest,
             lags=self._lags,
         )

@@ -1,8 +1,8 @@
 """Folds the messages on kcga's topics into a view of the group.
 
 Pure: time is when messages were heard, or what they say where that is not told. Messages may come late, twice or in any
-order: of each source the newest counts (a consumer's by its sequence, the monitor's by its time, decisions by epoch and
-number), and sums count each once.
+order: of each source the newest counts (a consumer's by its sequence, processes and the monitor's by when they were
+heard, decisions by epoch and number), and sums count each once.
 """
 
 import math
@@ -37,7 +37,7 @@ class _Process:
     heard_at: float
     """When the newest report came."""
     began: float
-    """When the first of its reports was sent."""
+    """When the first of its reports came."""
     cycles: set[int] = field(default_factory=set)
     """The sequences of the reports whose cycle has been counted, of the newest at least."""
     counted_to: int = -1
@@ -71,6 +71,7 @@ class GroupFold:
         self._processes: dict[ConsumerId, dict[str, _Process]] = {}
         self._decisions = DecisionLog()
         self._speeds: WriteSpeeds | None = None
+        self._speeds_at = -math.inf
         self._highest_lag: int | None = None
         self._bytes = 0
         self._records = 0
@@ -92,12 +93,12 @@ class GroupFold:
         if self._since is not None and sent_at < self._since:
             return False
         at = sent_at if heard_at is None else heard_at
-        self._began = min(self._began, sent_at)
+        self._began = min(self._began, at)
         self._now = max(self._now, at)
         changed = False
         match message:
             case WriteSpeedReport():
-                self._measured(message)
+                self._measured(message, at)
             case ConsumerReport():
                 changed = self._reported(message, at)
             case ControllerClaim():
@@ -123,13 +124,13 @@ class GroupFold:
         """Counts a message that could not be understood."""
         self._invalid += 1
 
-    def _measured(self, report: WriteSpeedReport) -> None:
+    def _measured(self, report: WriteSpeedReport, at: float) -> None:
         speeds, lag = report.speeds, _lag_of_all(report.speeds)
-        if self._speeds is None or speeds.measured_at > self._speeds.measured_at:
-            self._speeds = speeds
-            self._speed_over_time.append(Sample(speeds.measured_at, speeds.total))
+        if at >= self._speeds_at:
+            self._speeds, self._speeds_at = speeds, at
+            self._speed_over_time.append(Sample(at, speeds.total))
             if lag is not None:
-                self._lag_over_time.append(Sample(speeds.measured_at, lag))
+                self._lag_over_time.append(Sample(at, lag))
         if lag is not None:
             self._highest_lag = max(lag, self._highest_lag or 0)
 
@@ -140,8 +141,8 @@ class GroupFold:
         """Whether it may change how many consumers there are."""
         processes = self._processes.setdefault(report.consumer, {})
         changed = report.incarnation not in processes
-        process = processes.setdefault(report.incarnation, _Process(report, at, report.sent_at))
-        process.began = min(process.began, report.sent_at)
+        process = processes.setdefault(report.incarnation, _Process(report, at, at))
+        process.began = min(process.began, at)
         if report.sequence > process.newest.sequence:
             changed |= report.state is not process.newest.state or self._is_silent(process)
             process.newest, process.heard_at = report, at

@@ -41,6 +41,8 @@ class GroupMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         reading = self._board.reading()
         yield from self._of_the_group(reading.picture)
+        yield from self._gauge("kcga_speeds_age_seconds", "How long ago write speeds came last.", reading.speeds_age_s)
+        yield from self._of_clocks(reading)
         yield from self._of_the_controller(reading.picture)
         yield from self._of_consumers(reading.picture)
         yield from self._of_decisions(reading)
@@ -79,8 +81,20 @@ class GroupMetrics(Collector):
             shown.fewest_consumers,
         )
         yield from self._gauge(
-            "kcga_measured_timestamp_seconds", "When the newest write speeds were measured.", shown.measured_at
+            "kcga_measured_timestamp_seconds",
+            "When the newest write speeds were measured, by the monitor's clock.",
+            shown.measured_at,
         )
+
+    def _of_clocks(self, reading: Reading) -> Iterator[Metric]:
+        clocks = GaugeMetricFamily(
+            "kcga_clock_ahead_seconds",
+            "How far a component's clock is ahead of the controller's; below 0 where it is behind.",
+            labels=["group", "sender", "consumer"],
+        )
+        for sender, ahead_s in reading.ahead_s.items():
+            clocks.add_metric([self._group, sender.kind, str(sender.consumer or "")], ahead_s)
+        yield clocks
 
     def _of_the_controller(self, shown: GroupPicture) -> Iterator[Metric]:
         controller = shown.controller

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from controller.status.clocks import Sender, apart
 from controller.status.decision_log import DecisionRecord
 from controller.status.group_view import ConsumerView, GroupView, Sample, Transit
 from domain.assignment import ConsumerId
@@ -63,6 +64,15 @@ class ConsumerPicture(Shown):
     """What it shall read and does not yet, in ascending order."""
 
 
+class ClockPicture(Shown):
+    """A clock that is further from the controller's than it should be."""
+
+    sender: str
+    """Whose it is: `the monitor`, `consumer 3`."""
+    ahead_s: float
+    """Below 0 where it is behind."""
+
+
 class TotalsPicture(Shown):
     """Over all decisions that are known."""
 
@@ -80,6 +90,11 @@ class GroupPicture(Shown):
     group: str
     at: float
     measured_at: float | None
+    """When the newest write speeds were measured, by the monitor's clock."""
+    speeds_at: float | None
+    """When they came."""
+    clocks: tuple[ClockPicture, ...]
+    """The worst first."""
     controller: ControllerPicture
     capacity: float
     packing_capacity: float
@@ -160,10 +175,12 @@ def picture(
     packing_capacity: float,
     migration_weight: float,
     measured_at: float | None,
+    speeds_at: float | None,
+    ahead_s: Mapping[Sender, float],
     fewest_consumers: int | None,
     lags: Mapping[TopicPartition, Lag],
 ) -> GroupPicture:
-    """The picture of what `view` says, with these lags; the other values are the fields of their names."""
+    """The picture of what `view` says, with these lags and clocks; the other values are the fields of their names."""
     drawn = _Drawing(view, capacity, lags)
     newest = view.last_decision
     return GroupPicture(
@@ -171,6 +188,8 @@ def picture(
         group=group,
         at=view.now,
         measured_at=measured_at,
+        speeds_at=speeds_at,
+        clocks=tuple(ClockPicture(sender=str(sender), ahead_s=ahead) for sender, ahead in apart(ahead_s).items()),
         controller=controller,
         capacity=capacity,
         packing_capacity=packing_capacity,

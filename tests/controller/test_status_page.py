@@ -43,6 +43,19 @@ def test_the_bars_show_who_reads_what_and_what_is_wrong(browser: Browser, served
         expect(page.locator("#t-partitions-note")).to_contain_text("1 moving, 1 unknown, 1 oversized")
 
 
+def test_clocks_that_differ_are_named_with_whose_and_by_how_much(browser: Browser, served: Served) -> None:
+    """Issue 18: a difference of more than a few seconds is a warning on the page."""
+    with opened(browser, served.url) as page:
+        for number in range(3, 7):
+            served.board.heard(report(number, BEGAN + 10 * number))
+        served.board.heard(write_speeds(BEGAN + 3600, {"orders-0": 1.0}))
+        standing = page.locator("#standing")
+        expect(standing).to_contain_text("clock of the monitor 3,600 s ahead")
+        expect(standing).to_contain_text("clock of consumer 6 60 s ahead")
+        expect(standing).to_contain_text("2 more clocks ahead or behind")
+        expect(standing).not_to_contain_text("old")
+
+
 def test_markup_in_the_name_of_a_topic_stays_text(browser: Browser, served: Served) -> None:
     with opened(browser, served.url) as page:
         expect(page.locator("#legend")).to_contain_text(HOSTILE)

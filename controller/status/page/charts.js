@@ -57,8 +57,8 @@ export function add(state) {
   now = Math.max(state.at, Date.now() / 1000 - 5);
   const alive = state.consumers.filter((each) => each.state !== "silent" && each.state !== "awaited").length;
   push(past.consumers, state.at, alive);
-  if (state.fewest_consumers !== null) push(past.fewest_consumers, state.measured_at, state.fewest_consumers);
-  if (state.total_speed !== null) push(past.speed, state.measured_at, state.total_speed);
+  if (state.fewest_consumers !== null) push(past.fewest_consumers, state.speeds_at, state.fewest_consumers);
+  if (state.total_speed !== null) push(past.speed, state.speeds_at, state.total_speed);
   if (state.lag !== null) push(past.lag, state.at, state.lag);
   draw();
 }

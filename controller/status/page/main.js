@@ -8,6 +8,7 @@ import { count, data, plural, speed } from "./format.js";
 import { offer } from "./operate.js";
 
 const STALE_S = 30;
+const CLOCKS_SHOWN = 3;
 const STATES = {
   synchronize: "learning who reads what",
   sentinel: "watching",
@@ -38,9 +39,14 @@ function showStanding(state) {
   if (role === "leader") chips.push(["", STATES[doing] ?? "begins"]);
   else chips.push(["warn", role === "standby" ? "stands by" : "starting"]);
   if (paused) chips.push(["warn", "paused"]);
-  const age = state.measured_at === null ? null : state.at - state.measured_at;
+  const age = state.speeds_at === null ? null : state.at - state.speeds_at;
   if (role === "leader" && age === null) chips.push(["warn", "no write speeds yet"]);
   else if (age > STALE_S) chips.push(["bad", `write speeds are ${Math.round(age)} s old`]);
+  for (const { sender, ahead_s: ahead } of state.clocks.slice(0, CLOCKS_SHOWN)) {
+    chips.push(["warn", `clock of ${sender} ${count(Math.round(Math.abs(ahead)))} s ${ahead > 0 ? "ahead" : "behind"}`]);
+  }
+  const unshown = state.clocks.length - CLOCKS_SHOWN;
+  if (unshown > 0) chips.push(["warn", `${plural(unshown, "more clock")} ahead or behind`]);
   if (epoch !== null) chips.push(["", `epoch ${epoch}`]);
   const text = chips.map((chip) => chip.join("|")).join("||");
   const standing = byId("standing");
