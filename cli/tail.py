@@ -56,6 +56,20 @@ class Tail:
         if found.offset >= 0:  # otherwise everything is older
             yield from self._between(topic, partition, found.offset, high)
 
+    def arriving(self, *partitions: tuple[str, int], within_s: float) -> Iterator[tuple[str, bytes]]:
+        """What comes from now on, for so long, each record as it comes and with its topic.
+
+        Raises:
+            KafkaException: the brokers do not answer.
+        """
+        until = time.monotonic() + within_s
+        ends = [Position(topic, partition, self._bounds(topic, partition)[1]) for topic, partition in partitions]
+        self._consumer.assign(ends)
+        while time.monotonic() < until:
+            for record in self._consumer.consume(AT_ONCE, LOOK_EVERY_S):
+                if record.error() is None:
+                    yield record.topic() or "", record.value() or b""
+
     def _bounds(self, topic: str, partition: int) -> tuple[int, int]:
         give_up_at = time.monotonic() + REQUEST_TIMEOUT_S
         while True:

@@ -3,6 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
+from cli.doctor.clocks import check_clocks
 from cli.doctor.finding import Check, Finding, Grade
 from cli.doctor.kafka import check_kafka
 from cli.doctor.kubernetes import check_kubernetes
@@ -12,7 +13,7 @@ from cli.settings import Settings
 from cli.watch.glyphs import ASCII, BAD, FAINT, GOOD, UNICODE, WARNING
 from domain.secrecy import masked
 
-CHECKS: tuple[Check, ...] = (check_java, check_folder, check_kafka, check_lake, check_kubernetes)
+CHECKS: tuple[Check, ...] = (check_java, check_folder, check_kafka, check_clocks, check_lake, check_kubernetes)
 
 
 def examine(settings: Settings, console: Console) -> bool:

@@ -1,0 +1,46 @@
+"""The doctor says whose clock is wrong, and by how much."""
+
+import pytest
+
+from cli.doctor.clocks import MOST_NAMED, compared
+from cli.doctor.finding import Grade
+from controller.status.clocks import Sender
+
+MONITOR, CONTROLLER = Sender("monitor"), Sender("controller")
+CONSUMERS = [Sender("consumer", number) for number in range(1, 20)]
+
+
+def said(ahead_s: dict[Sender, float]) -> list[str]:
+    return [finding.what for finding in compared(ahead_s) if finding.grade is Grade.NOTE]
+
+
+def test_where_nobody_speaks_or_all_agree_nothing_is_wrong() -> None:
+    for ahead_s in ({}, {MONITOR: 3.0, CONTROLLER: -4.0}):
+        (finding,) = compared(ahead_s)
+        assert (finding.grade, finding.remedy) == (Grade.OK, "")
+
+
+@pytest.mark.parametrize(("ahead_s", "words"), [(3600.2, "3,600 s ahead of"), (-5.6, "6 s behind")])
+def test_who_differs_is_named_with_how_much_and_what_to_do(ahead_s: float, words: str) -> None:
+    """Issue 18: a difference above a few seconds is a finding."""
+    (finding,) = compared({MONITOR: ahead_s, CONTROLLER: 0.1})
+    assert finding.what == f"the clock of the monitor is {words} this machine's"
+    assert (finding.grade, "NTP" in finding.remedy) == (Grade.NOTE, True)
+
+
+def test_where_most_say_something_else_it_is_this_machines_clock_that_is_wrong() -> None:
+    """Issue 18: what would be right."""
+    ahead_s = {MONITOR: 100.0, CONTROLLER: 101.0, CONSUMERS[0]: 50.0}
+    assert said(ahead_s) == [
+        "this machine's clock is 100 s behind most others",
+        "the clock of consumer 1 is 50 s behind most others",
+    ]
+    assert said({MONITOR: -9.0}) == ["the clock of the monitor is 9 s behind this machine's"]
+
+
+def test_of_many_the_worst_are_named() -> None:
+    wrong = {consumer: 10.0 * consumer.consumer for consumer in CONSUMERS if consumer.consumer}
+    lines = said(wrong)
+    assert len(lines) == MOST_NAMED + 1
+    assert lines[0] == "the clock of consumer 19 is 190 s ahead of this machine's"
+    assert lines[-1] == f"so are {len(wrong) - MOST_NAMED} clocks more"
