@@ -65,6 +65,9 @@ class Group:
         self.file.write_text(SETTINGS.format(servers=servers, group=group, capacity=CAPACITY))
         self.settings: Settings = load(self.file)
         names = self.settings.topics.names
+        # They are told when each record came: what is an hour old is said at once.
+        counts = {names.write_speed: 1, names.metadata: 1, names.decisions: 1}
+        Cluster(servers).create(counts, settings={name: {"message.timestamp.type": "CreateTime"} for name in counts})
         Cluster(servers).ensure_internal_topics(names, self.settings.controller.highest_consumer)
         self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "log_level": 0})
         seconds = int(self.settings.controller.scale_down_window_s)

@@ -1,5 +1,6 @@
 """`kcga record`: the write speeds that the monitor publishes, as a stream that `kcga simulate` replays."""
 
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -44,20 +45,24 @@ def record(settings: Settings, options: RecordOptions, stop: threading.Event) ->
 
 
 def _reports(settings: Settings, options: RecordOptions, stop: threading.Event) -> Iterator[WriteSpeedReport]:
-    """In ascending order of the time of measurement; what comes twice or late is left aside."""
+    """In the order in which they came; what comes twice is left aside."""
     began = time.time()
     until = None if options.seconds is None else began + options.seconds
-    newest = began - options.past_s
+    newest, newest_at, measured_at = -1, began - options.past_s, -math.inf
     with tail(settings) as reader:
+        reader.compare_clocks((settings.topics.write_speed, 0))
         while True:
             over = stop.is_set() or (until is not None and time.time() >= until)
-            for record in reader.since(settings.topics.write_speed, newest):
+            for record in reader.since(settings.topics.write_speed, newest_at):
+                if record.offset <= newest or (until is not None and record.at > until):
+                    continue
+                newest, newest_at = record.offset, record.at
                 try:
-                    report = WriteSpeedReport.decode(record)
+                    report = WriteSpeedReport.decode(record.value)
                 except MessageError:
                     continue
-                if report.measured_at > newest and (until is None or report.measured_at <= until):
-                    newest = report.measured_at
+                if report.is_of(settings.kafka.group) and report.measured_at != measured_at:
+                    measured_at = report.measured_at
                     yield report
             if over:
                 return

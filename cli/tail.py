@@ -1,16 +1,21 @@
-"""What kcga's topics hold: read from their ends backwards, or from a moment on, and no further than needed."""
+"""What kcga's topics hold: read from their ends backwards, or from a moment on, and no further than needed.
+
+Records are aged by when the brokers took them in, as their clock has it, whatever their senders' say.
+"""
 
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
 from cli.errors import KcgaError
 from cli.refusals import of_settings, reason
 from cli.settings import Settings
+from controller.status.clocks import TOLERATED_S
 
 READERS = "kcga-tail-"
 """What the names of the readers' groups begin with; they commit nothing."""
@@ -23,13 +28,56 @@ LOOK_EVERY_S = 0.005
 """A partition may end with a marker of a transaction, which is passed without a record that could be waited for."""
 
 
+LAST_FEW = 4
+"""Offsets at the end of a partition among which there is a record, where a transaction takes two."""
+LISTEN_S = 5.0
+"""Longer than the components of a group that runs are silent."""
+
+
+class Arrived(NamedTuple):
+    """A record of a partition."""
+
+    at: float
+    """When the brokers took it in: by this machine's clock, once the two have been compared, in s since the epoch."""
+    offset: int
+    value: bytes
+
+
 class Tail:
     """Reads partitions of the topics that the settings name; made by `tail`."""
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
+        self._brokers_ahead_s = 0.0
+        """Their clock, of this machine's."""
 
-    def newest_first(self, topic: str, partition: int = 0) -> Iterator[bytes]:
+    def compare_clocks(self, *partitions: tuple[str, int]) -> None:
+        """Finds out how far the brokers' clock is ahead: before anything is read by its age.
+
+        Where the newest record is not of just now, either their clock differs or nobody has spoken for a while. So the
+        next record is waited for, which tells. If none comes, this machine's clock is taken for theirs.
+
+        Args:
+            partitions: on which much is said.
+
+        Raises:
+            KafkaException: the brokers do not answer.
+        """
+        ends = [(topic, partition, self._bounds(topic, partition)) for topic, partition in partitions]
+        newest = [
+            record.at
+            for topic, partition, (low, high) in ends
+            for record in self._between(topic, partition, max(low, high - LAST_FEW), high)
+        ]
+        if not newest or abs(max(newest) - time.time()) <= TOLERATED_S:
+            return
+        for record in self.arriving(*partitions, within_s=LISTEN_S):
+            kind, timestamp_ms = record.timestamp()
+            if kind == TIMESTAMP_LOG_APPEND_TIME:
+                self._brokers_ahead_s = timestamp_ms / 1000 - time.time()
+                return
+
+    def newest_first(self, topic: str, partition: int = 0) -> Iterator[Arrived]:
         """All records, from the newest back, read as far as they are looked at; none where there is no such topic.
 
         Raises:
@@ -42,7 +90,7 @@ class Tail:
             yield from reversed(list(self._between(topic, partition, begin, high)))
             high, size = begin, 2 * size
 
-    def since(self, topic: str, at: float, partition: int = 0) -> Iterator[bytes]:
+    def since(self, topic: str, at: float, partition: int = 0) -> Iterator[Arrived]:
         """The records that the brokers have had since `at`, in s since the epoch; none where there is no such topic.
 
         Raises:
@@ -51,13 +99,13 @@ class Tail:
         low, high = self._bounds(topic, partition)
         if low >= high:
             return
-        asked = Position(topic, partition, max(0, int(1000 * at)))
+        asked = Position(topic, partition, max(0, int(1000 * (at + self._brokers_ahead_s))))
         (found,) = self._consumer.offsets_for_times([asked], REQUEST_TIMEOUT_S)
         if found.offset >= 0:  # otherwise everything is older
             yield from self._between(topic, partition, found.offset, high)
 
-    def arriving(self, *partitions: tuple[str, int], within_s: float) -> Iterator[tuple[str, bytes]]:
-        """What comes from now on, for so long, each record as it comes and with its topic.
+    def arriving(self, *partitions: tuple[str, int], within_s: float) -> Iterator[Message]:
+        """What comes from now on, for so long, each record as it comes.
 
         Raises:
             KafkaException: the brokers do not answer.
@@ -68,7 +116,7 @@ class Tail:
         while time.monotonic() < until:
             for record in self._consumer.consume(AT_ONCE, LOOK_EVERY_S):
                 if record.error() is None:
-                    yield record.topic() or "", record.value() or b""
+                    yield record
 
     def _bounds(self, topic: str, partition: int) -> tuple[int, int]:
         give_up_at = time.monotonic() + REQUEST_TIMEOUT_S
@@ -87,7 +135,7 @@ class Tail:
             else:
                 return low, high
 
-    def _between(self, topic: str, partition: int, begin: int, end: int) -> Iterator[bytes]:
+    def _between(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Arrived]:
         """The records at these offsets, the last one excluded."""
         position = Position(topic, partition, begin)
         self._consumer.assign([position])
@@ -98,7 +146,8 @@ class Tail:
             for record in self._consumer.consume(min(AT_ONCE, end - begin), LOOK_EVERY_S):
                 if record.error() is None and (record.offset() or 0) < end:
                     deadline = time.monotonic() + REQUEST_TIMEOUT_S
-                    yield record.value() or b""
+                    at = record.timestamp()[1] / 1000 - self._brokers_ahead_s
+                    yield Arrived(at, record.offset() or 0, record.value() or b"")
             # Markers of transactions take offsets and are no records: the position passes them too.
             reached = max(reached, *(at.offset for at in self._consumer.position([Position(topic, partition)])))
 

@@ -26,6 +26,7 @@ REQUEST_TIMEOUT_S = 15.0
 AN_HOUR_MS = 3_600_000
 TEN_MINUTES_MS = 600_000
 MEGABYTE = 2**20
+ARRIVAL = {"message.timestamp.type": "LogAppendTime"}
 OF_THE_TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 NOT_ALLOWED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 RETRY_EVERY_MS = 5_000
@@ -78,7 +79,9 @@ class Cluster:
                 "or name it by a regular expression (^ first), which may match topics that come later"
             )
 
-    def create(self, topics: Mapping[str, int], *, settings: Mapping[str, Mapping[str, int]] | None = None) -> None:
+    def create(
+        self, topics: Mapping[str, int], *, settings: Mapping[str, Mapping[str, int | str]] | None = None
+    ) -> None:
         """Creates the topics that do not exist, with so many partitions each.
 
         Args:
@@ -104,7 +107,7 @@ class Cluster:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise KcgaError(f"the topic {name} cannot be created: {reason(error.args[0])}") from error
 
-    def bound(self, settings: Mapping[str, Mapping[str, int]]) -> None:
+    def bound(self, settings: Mapping[str, Mapping[str, int | str]]) -> None:
         """Gives topics those of the settings that they have from the broker only: what somebody set for a topic stays.
 
         Who may not do that leaves it to the component that may (`kcga acls`); `kcga doctor` tells what is missing.
@@ -160,10 +163,11 @@ class Cluster:
                 ) from error
 
 
-def _bounds(retention_ms: int, *, segment_ms: int, megabytes: int) -> dict[str, int]:
+def _bounds(retention_ms: int, *, segment_ms: int, megabytes: int) -> dict[str, int | str]:
     """The settings of a topic none of whose partitions holds more than that, and a segment: by age and by size.
 
-    Brokers delete whole segments, and never the one that they write to. So segments are small, and short.
+    Brokers delete whole segments, and never the one that they write to. So segments are small, and short. The
+    time of a record is that of its arrival, by the brokers' clock: those of the senders may be any.
     """
     segment = max(megabytes // 8, 4)
     return {
@@ -171,10 +175,11 @@ def _bounds(retention_ms: int, *, segment_ms: int, megabytes: int) -> dict[str, 
         "retention.bytes": megabytes * MEGABYTE,
         "segment.ms": segment_ms,
         "segment.bytes": segment * MEGABYTE,
+        **ARRIVAL,
     }
 
 
-def _as_words(settings: Mapping[str, int]) -> dict[str, str]:
+def _as_words(settings: Mapping[str, int | str]) -> dict[str, str]:
     return {name: str(value) for name, value in settings.items()}
 
 

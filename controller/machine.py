@@ -30,6 +30,7 @@ from controller.events import (
 )
 from controller.group import Group, Member
 from controller.handover import next_steps
+from controller.interest import Interest
 from controller.mending import mended, numbered
 from controller.plan import decide, fewer_consumers
 from controller.question import Question, Situation, pose
@@ -93,9 +94,7 @@ class Controller:
         self._barriers_sent: dict[str, float] = {}
         """When each process was last sent its barrier."""
         self._sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity)
-        self._named: frozenset[TopicPartition] = frozenset()
-        """The partitions of interest: those that were ever named, or read, and not said to be gone since."""
-        self._gone: frozenset[TopicPartition] = frozenset()
+        self._interest = Interest()
         self._vanished: set[TopicPartition] = set()
         """The partitions that have ceased to be of interest since the assignment was last considered."""
         self._measured_at = 0.0
@@ -208,9 +207,7 @@ class Controller:
         return []
 
     def _hear_of(self, speeds: WriteSpeeds) -> None:
-        named = speeds.bytes_per_s.keys() | speeds.unknown
-        self._named = (self._named | named) - speeds.gone
-        self._gone = (self._gone - named) | speeds.gone
+        self._interest.hear(speeds)
         self._measured_at = speeds.measured_at
 
     def _proceed(self) -> list[Command]:
@@ -221,7 +218,7 @@ class Controller:
             if not self._synchronized:
                 return commands
             self._desired = self.group.assignment
-            self._named |= self._desired.keys() - self._gone
+            self._interest.add_read(self._desired.keys())
         self._drop_the_gone()
         self._leave_the_fallen()
         return [*commands, *self._give_readers(), *self._carry_out(), *self._watch()]
@@ -230,7 +227,7 @@ class Controller:
         if self._now - self._claimed_at < CLAIM_EVERY_S:
             return []
         former = self.group.former
-        former.settle_everywhere_sealed({partition.topic for partition in self._named})
+        former.settle_everywhere_sealed({partition.topic for partition in self._interest.named})
         self._claims += 1
         self._claimed_at = self._claims_on_their_way[self._claims] = self._now
         members = self.group.counted_on
@@ -333,9 +330,9 @@ class Controller:
 
     def _drop_the_gone(self) -> None:
         """What the monitor says is gone is to be read by nobody; what it only names no more goes on."""
-        for partition in self._gone & self.sizes.keys():
+        for partition in self._interest.gone & self.sizes.keys():
             self._sizes.forget(partition)
-        vanished = self._gone & self._desired.keys()
+        vanished = self._interest.gone & self._desired.keys()
         if not vanished:
             return
         self._vanished |= vanished
@@ -355,7 +352,7 @@ class Controller:
     @property
     def _unread(self) -> frozenset[TopicPartition]:
         """What is to be read and belongs to nobody."""
-        return (self._named & (self.sizes.keys() | self._lost.keys())) - self._desired.keys()
+        return (self._interest.named & (self.sizes.keys() | self._lost.keys())) - self._desired.keys()
 
     def _why(self) -> tuple[Trigger, ...]:
         unread = self._unread
@@ -429,7 +426,7 @@ class Controller:
 
     def _situation(self, why: tuple[Trigger, ...]) -> Situation:
         readers = self.group.assignment
-        unweighed = self._lost.keys() & self._named - self.sizes.keys()
+        unweighed = self._lost.keys() & self._interest.named - self.sizes.keys()
         sizes = {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
         current = Assignment({p: c for p, c in self._desired.items() if p in readers})
         return Situation(
@@ -439,8 +436,8 @@ class Controller:
             measured_at=self._measured_at,
             current=current,
             gone={p: c for p, c in self._lost.items() if p not in current},
-            named=self._named,
-            missing=self._named - self._sizes.fresh,
+            named=self._interest.named,
+            missing=self._interest.named - self._sizes.fresh,
             paused=self.paused,
             manual=REPLAN in why,
             limit=self._creation_limit,
@@ -454,7 +451,7 @@ class Controller:
         """What a partition of unknown size is taken for; where none is known, all are equal, and consumers full."""
         if self.sizes:
             return Size(math.fsum(size.total for size in self.sizes.values()) / len(self.sizes))
-        return Size(self._settings.packing * max(1, len(self._desired.consumers)) / max(1, len(self._named)))
+        return Size(self._settings.packing * max(1, len(self._desired.consumers)) / max(1, len(self._interest.named)))
 
     def _answered(self, question: Question, solution: Solution) -> list[Command]:
         """Mends the answer where the group has changed meanwhile, and judges it by how things are now."""
@@ -512,7 +509,7 @@ class Controller:
 
     def _with_unmeasured(self, plan: Assignment) -> Assignment:
         """The plan, and the partitions that have no speed yet where they are: what is not known is not moved."""
-        unmeasured = {p: c for p, c in self._desired.items() if p in self._named and p not in plan}
+        unmeasured = {p: c for p, c in self._desired.items() if p in self._interest.named and p not in plan}
         return Assignment({**unmeasured, **plan})
 
     # Manage

@@ -59,11 +59,11 @@ def _heard(settings: Settings) -> Mapping[Sender, float]:
     names, clocks = settings.topics, Clocks()
     partitions = ((names.write_speed, 0), (names.metadata, CONTROLLER_PARTITION))
     with tail(settings) as reader:
-        for topic, record in reader.arriving(*partitions, within_s=LISTEN_S):
+        for record in reader.arriving(*partitions, within_s=LISTEN_S):
             at = time.time()
             try:
-                of_monitor = topic == names.write_speed
-                message = WriteSpeedReport.decode(record) if of_monitor else decode_to_controller(record)
+                decode = WriteSpeedReport.decode if record.topic() == names.write_speed else decode_to_controller
+                message = decode(record.value())
             except MessageError:
                 continue
             if message.is_of(settings.kafka.group):

@@ -5,7 +5,7 @@ from itertools import islice
 
 from cli.errors import KcgaError
 from cli.settings import Settings
-from cli.tail import tail
+from cli.tail import Arrived, tail
 from domain.messages import Decision, MessageError
 
 
@@ -17,7 +17,7 @@ def find_decision(settings: Settings, number: int | None = None, epoch: int | No
     """
     topic = settings.topics.decisions
     with tail(settings) as reader:
-        found = pick(valid(reader.newest_first(topic)), number, epoch)
+        found = pick(_of_group(settings, reader.newest_first(topic)), number, epoch)
     if found is None:
         which = "no decision" if number is None else f"no decision {number}"
         of = "" if epoch is None else f" of epoch {epoch}"
@@ -33,16 +33,22 @@ def newest_decisions(settings: Settings, most: int) -> list[Decision]:
         KcgaError: the cluster does not answer.
     """
     with tail(settings) as reader:
-        return list(islice(valid(reader.newest_first(settings.topics.decisions)), most))
+        return list(islice(_of_group(settings, reader.newest_first(settings.topics.decisions)), most))
 
 
-def valid(records: Iterable[bytes]) -> Iterator[Decision]:
-    """The decisions among them; what is none is left aside."""
+def _of_group(settings: Settings, records: Iterable[Arrived]) -> Iterator[Decision]:
+    return (decision for _, decision in valid(records, settings.kafka.group))
+
+
+def valid(records: Iterable[Arrived], group: str) -> Iterator[tuple[float, Decision]]:
+    """The group's decisions among them, with when they came; what is none is left aside."""
     for record in records:
         try:
-            yield Decision.decode(record)
+            decision = Decision.decode(record.value)
         except MessageError:
             continue
+        if decision.is_of(group):
+            yield record.at, decision
 
 
 def pick(newest_first: Iterable[Decision], number: int | None, epoch: int | None) -> Decision | None:

@@ -16,6 +16,7 @@ from cli.errors import KcgaError
 from cli.live.recent import Recent, recent
 from cli.settings import Settings
 from controller.group import Group
+from controller.interest import Interest
 from controller.plan import decide
 from controller.question import Situation, pose
 from controller.restraint import Restraints
@@ -50,7 +51,7 @@ def plan_now(settings: Settings, asked_at: float | None = None) -> Decision:
         solver = pool.submit(import_module, "solver.construct")
         told = recent(settings, measured.take, window_s=controller.scale_down_window_s)
         solver.result()
-    if told.at - measured.newest.measured_at > controller.speeds_timeout_s:
+    if told.at - measured.newest_at > controller.speeds_timeout_s:
         raise KcgaError(
             f"there are no fresh write speeds on {settings.topics.write_speed}: the controller decides nothing without "
             "them; does kcga monitor run?"
@@ -70,12 +71,16 @@ class _Measured:
     def __init__(self, settings: ControllerSettings) -> None:
         self.sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity)
         self.restraints = Restraints(settings)
+        self.interest = Interest()
         self.newest = WriteSpeeds(measured_at=-math.inf, bytes_per_s={})
+        self.newest_at = -math.inf
+        """When they came."""
 
-    def take(self, report: WriteSpeedReport) -> None:
-        self.newest = report.speeds
-        self.sizes.measured(report.measured_at, self.newest)
-        self.restraints.highest.record(report.measured_at, self.sizes.present)
+    def take(self, at: float, report: WriteSpeedReport) -> None:
+        self.newest, self.newest_at = report.speeds, max(self.newest_at, at)
+        self.interest.hear(self.newest)
+        self.sizes.measured(self.newest_at, self.newest)
+        self.restraints.highest.record(self.newest_at, self.sizes.present)
 
 
 def _decide(settings: ControllerSettings, measured: _Measured, told: Recent, asked_at: float) -> Decision:
@@ -83,15 +88,15 @@ def _decide(settings: ControllerSettings, measured: _Measured, told: Recent, ask
 
     restraints = measured.restraints
     restraints.paused = told.paused
-    for decision in told.decisions:
+    for at, decision in told.decisions:
         if decision.carried_out:
             record = DecisionRecord.of(decision)
             shrank = record.consumers < record.found
-            restraints.carried_out(decision.decided_at, decision.plan.rscore, fewer_consumers=shrank)
+            restraints.carried_out(at, decision.plan.rscore, fewer_consumers=shrank)
     question = pose(_situation(settings, measured, told), settings)
     limit_s = question.problem.time_limit_s
     left_s = max(LEAST_SHARE * limit_s, limit_s - (time.monotonic() - asked_at))
-    newest = max(((decision.epoch, decision.number) for decision in told.decisions), default=(told.epoch or 0, 0))
+    newest = max(((decision.epoch, decision.number) for _, decision in told.decisions), default=(told.epoch or 0, 0))
     return decide(
         number=newest[1] + 1,
         epoch=newest[0],
@@ -104,20 +109,23 @@ def _decide(settings: ControllerSettings, measured: _Measured, told: Recent, ask
 
 def _situation(settings: ControllerSettings, measured: _Measured, told: Recent) -> Situation:
     group = Group()
-    for report in told.reports:
+    for at, report in told.reports:
         if report.consumer not in group:
-            group.add(report.consumer, report.sent_at)
-        group.receive(report, report.sent_at)
+            group.add(report.consumer, at)
+        group.receive(report, at)
         if report.state is ConsumerState.LEAVING:
             group.remove(report.consumer)
-    newest, sizes = measured.newest, measured.sizes
-    named = newest.unknown | newest.bytes_per_s.keys()
-    for partition in sizes.present.keys() - named:
-        sizes.forget(partition)
-    plans = [decision for decision in told.decisions if decision.carried_out]
+    sizes, interest = measured.sizes, measured.interest
+    plans = [decision for _, decision in told.decisions if decision.carried_out]
     wanted = {entry.key: entry.consumer for entry in plans[-1].assignment} if plans else {}
-    desired = Assignment({partition: consumer for partition, consumer in wanted.items() if partition in named})
-    current = group.assignment
+    interest.add_read(group.assignment.keys())
+    named = interest.named
+    for partition in interest.gone & sizes.present.keys():
+        sizes.forget(partition)
+    desired, current = (
+        Assignment({partition: consumer for partition, consumer in each.items() if partition in named})
+        for each in (wanted, group.assignment)
+    )
     unread = named & sizes.present.keys() - current.keys()
     lost = {consumer for consumer in desired.consumers if consumer not in group}
     why = triggers(current, sizes.present, settings.consumer_capacity, unread, lost=lost)
@@ -125,7 +133,7 @@ def _situation(settings: ControllerSettings, measured: _Measured, told: Recent) 
         triggers=why or (interval_over(settings.interval_s),),
         sizes=dict(sizes.present),
         highest=measured.restraints.highest.over(sizes.present),
-        measured_at=newest.measured_at,
+        measured_at=measured.newest.measured_at,
         current=current,
         gone={p: c for p, c in desired.items() if c not in group and p not in current},
         named=named,

@@ -8,10 +8,11 @@ wanted is the newest decision that was carried out, however old.
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 from cli.explain.history import valid
 from cli.settings import Settings
-from cli.tail import tail
+from cli.tail import Arrived, tail
 from controller.history import beginning
 from domain.messages import (
     ConsumerReport,
@@ -28,6 +29,14 @@ from domain.topics import CONTROLLER_PARTITION
 
 ROUND_S = 2.0
 """Reports may be this old when they are read."""
+T = TypeVar("T")
+
+
+class Came(NamedTuple, Generic[T]):
+    """A message, and when it came: in seconds since the epoch by the clock here, whatever its sender's says."""
+
+    at: float
+    said: T
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,83 +45,90 @@ class Recent:
 
     at: float
     """Now, in seconds since the epoch."""
-    reports: tuple[ConsumerReport, ...]
+    reports: tuple[Came[ConsumerReport], ...]
     """Of the time after which a consumer that is silent is taken for dead."""
-    statements: tuple[ControllerClaim | ControlRequest, ...]
+    statements: tuple[Came[ControllerClaim | ControlRequest], ...]
     """Of the same time."""
-    decisions: tuple[Decision, ...]
+    decisions: tuple[Came[Decision], ...]
     """Of the migration window, and back to the newest that was carried out."""
 
     @property
     def paused(self) -> bool:
-        return beginning(self.statements).paused
+        return beginning(statement.said for statement in self.statements).paused
 
     @property
     def creation_limit(self) -> CreationLimit | None:
-        """What the newest controller's plans are held to now, because a consumer could not be created."""
-        claims = [statement for statement in self.statements if isinstance(statement, ControllerClaim)]
-        limit = claims[-1].creation_limit if claims else None
-        return limit if limit is not None and self.at < limit.until else None
+        """What the newest controller's plans are held to now, because a consumer could not be created.
+
+        Its times are told by the clock here.
+        """
+        for at, claim in reversed(self.statements):
+            if isinstance(claim, ControllerClaim):
+                limit, later_s = claim.creation_limit, at - claim.sent_at
+                if limit is None or self.at >= limit.until + later_s:
+                    return None
+                return limit.model_copy(update={"failed_at": limit.failed_at + later_s, "until": limit.until + later_s})
+        return None
 
     @property
     def epoch(self) -> int | None:
         """Of the newest controller that was heard of."""
-        claims = [statement.epoch for statement in self.statements if isinstance(statement, ControllerClaim)]
-        return max([*claims, *(decision.epoch for decision in self.decisions)], default=None)
+        claims = [claim.epoch for _, claim in self.statements if isinstance(claim, ControllerClaim)]
+        return max([*claims, *(decision.epoch for _, decision in self.decisions)], default=None)
 
 
-def recent(settings: Settings, take: Callable[[WriteSpeedReport], None], *, window_s: float = 0.0) -> Recent:
+def recent(settings: Settings, take: Callable[[float, WriteSpeedReport], None], *, window_s: float = 0.0) -> Recent:
     """Reads it.
 
     Args:
         settings: where the topics are.
-        take: is given each measurement, in the order in which they came. A large group's are too many to keep.
+        take: is given when each measurement came, and the measurement, in this order. A large group's are too many to
+            keep.
         window_s: how far back these are needed, beyond those that are fresh still.
 
     Raises:
         KcgaError: the cluster does not answer.
     """
     controller, topics = settings.controller, settings.topics
-    at = time.time()
-    silent_since = at - controller.heartbeat_timeout_s - ROUND_S
     with tail(settings) as reader:
+        reader.compare_clocks((topics.metadata, CONTROLLER_PARTITION), (topics.write_speed, 0))
+        at = time.time()
+        silent_since = at - controller.heartbeat_timeout_s - ROUND_S
         measured_since = at - max(window_s, controller.speeds_timeout_s) - ROUND_S
         group = settings.kafka.group
-        for measurement in _speeds(reader.since(topics.write_speed, measured_since)):
+        for came_at, measurement in _speeds(reader.since(topics.write_speed, measured_since)):
             if measurement.is_of(group):
-                take(measurement)
-        reports, statements = list[ConsumerReport](), list[ControllerClaim | ControlRequest]()
-        for message in _to_controller(reader.since(topics.metadata, silent_since, CONTROLLER_PARTITION)):
+                take(came_at, measurement)
+        reports, statements = list[Came[ConsumerReport]](), list[Came[ControllerClaim | ControlRequest]]()
+        for came_at, message in _to_controller(reader.since(topics.metadata, silent_since, CONTROLLER_PARTITION)):
             match message:
                 case _ if not message.is_of(group):
                     continue
                 case ConsumerReport():
-                    reports.append(message)
+                    reports.append(Came(came_at, message))
                 case ControllerClaim() | ControlRequest():
-                    statements.append(message)
+                    statements.append(Came(came_at, message))
         budget_since = at - controller.migration_window_s
-        decisions, carried_out = list[Decision](), False
-        for decision in valid(reader.newest_first(topics.decisions)):
-            if not decision.is_of(group):
-                continue
-            if carried_out and decision.decided_at < budget_since:
+        decisions, carried_out = list[Came[Decision]](), False
+        for came_at, decision in valid(reader.newest_first(topics.decisions), group):
+            if carried_out and came_at < budget_since:
                 break
-            decisions.append(decision)
+            decisions.append(Came(came_at, decision))
             carried_out |= decision.carried_out
     return Recent(at, tuple(reports), tuple(statements), tuple(reversed(decisions)))
 
 
-def _speeds(records: Iterable[bytes]) -> Iterator[WriteSpeedReport]:
+def _speeds(records: Iterable[Arrived]) -> Iterator[tuple[float, WriteSpeedReport]]:
     for record in records:
         try:
-            yield WriteSpeedReport.decode(record)
+            yield record.at, WriteSpeedReport.decode(record.value)
         except MessageError:
             continue
 
 
-def _to_controller(records: Iterable[bytes]) -> Iterator[MessageToController]:
+def _to_controller(records: Iterable[Arrived]) -> Iterator[tuple[float, MessageToController]]:
     for record in records:
         try:
-            yield decode_to_controller(record)
+            yield record.at, decode_to_controller(record.value)
         except MessageError:
             continue

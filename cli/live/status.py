@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from cli.live.recent import Recent, recent
+from cli.live.recent import Came, Recent, recent
 from cli.settings import Settings
 from cli.watch.glyphs import TopicPalette
 from cli.watch.screen import GroupScreen
 from controller.creation_limit import limit_sentence
 from controller.status.board import Board
-from controller.status.group_fold import GroupFold
+from controller.status.group_fold import GroupFold, GroupMessage
 from controller.status.group_view import GroupView
 from domain.messages import ControllerClaim, WriteSpeedReport
 
@@ -24,8 +24,8 @@ def print_status(settings: Settings, console: Console) -> None:
     Raises:
         KcgaError: the cluster does not answer.
     """
-    speeds = list[WriteSpeedReport]()
-    told = recent(settings, speeds.append)
+    speeds = list[Came[WriteSpeedReport]]()
+    told = recent(settings, lambda at, measurement: speeds.append(Came(at, measurement)))
     view = _view(settings, speeds, told)
     controller = settings.controller
     screen = GroupScreen(
@@ -43,20 +43,23 @@ def status_json(settings: Settings) -> str:
         KcgaError: the cluster does not answer.
     """
     board = Board(settings.kafka.group, settings.controller)
-    told = recent(settings, lambda measurement: board.recall([measurement]))
-    board.recall((*told.decisions, *told.reports))
+    told = recent(settings, board.heard_before)
+    board.recall(decision for _, decision in told.decisions)
+    for report in told.reports:
+        board.heard_before(*report)
     return board.picture().model_dump_json()
 
 
-def _view(settings: Settings, speeds: Sequence[WriteSpeedReport], told: Recent) -> GroupView:
+def _view(settings: Settings, speeds: Sequence[Came[WriteSpeedReport]], told: Recent) -> GroupView:
     fold = GroupFold(silent_after_s=settings.controller.heartbeat_timeout_s)
-    for message in (*told.statements, *told.decisions, *speeds, *told.reports):
-        # Of those who have fallen silent, nothing was read.
-        fold.receive(message, told.at)
+    came: list[tuple[float, GroupMessage]] = [*told.statements, *told.decisions, *speeds, *told.reports]
+    for at, message in came:
+        fold.receive(message, at)
+    fold.pass_time(told.at)
     return fold.view()
 
 
-def _remarks(settings: Settings, speeds: Sequence[WriteSpeedReport], told: Recent) -> Iterator[str]:
+def _remarks(settings: Settings, speeds: Sequence[Came[WriteSpeedReport]], told: Recent) -> Iterator[str]:
     topics = settings.topics
     if told.paused:
         yield "the group is paused: kcga resume ends it"
@@ -64,7 +67,7 @@ def _remarks(settings: Settings, speeds: Sequence[WriteSpeedReport], told: Recen
         yield f"{limit_sentence(limit, told.at)}; see the controller's log"
     if not speeds:
         yield f"there are no fresh write speeds on {topics.write_speed}: does kcga monitor run?"
-    if not any(isinstance(statement, ControllerClaim) for statement in told.statements):
+    if not any(isinstance(statement, ControllerClaim) for _, statement in told.statements):
         yield f"no controller has claimed the group on {topics.metadata} lately: does kcga controller run?"
     elif not told.reports:
         yield f"no consumer has reported on {topics.metadata} lately: they begin, or cannot; see the controller's log"

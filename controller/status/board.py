@@ -132,10 +132,10 @@ class Board(Audience):
                 self._clocks.heard(message, self._clock())
         self._take(message)
 
-    def _take(self, message: Received) -> None:
+    def _take(self, message: Received, came_at: float | None = None) -> None:
         fewest = self._bound(message.speeds) if isinstance(message, WriteSpeedReport) else None
         with self._changed:
-            at = self._clock()
+            at = self._clock() if came_at is None else came_at
             match message:
                 case ControllerClaim() if message.epoch == self._epoch:
                     self._claimed_at = at
@@ -162,14 +162,15 @@ class Board(Audience):
                 self._state, self._paused = state, paused
                 self._version += 1
 
-    def recall(self, messages: Iterable[Received | Decision]) -> None:
-        """What was said before: it is shown, and neither counted nor taken for a sign of clocks that differ."""
-        for message in messages:
-            if isinstance(message, Decision):
-                with self._changed:
-                    self._remember(message)
-            else:
-                self._take(message)
+    def recall(self, decisions: Iterable[Decision]) -> None:
+        """Decisions from before: they are shown, and not counted."""
+        with self._changed:
+            for decision in decisions:
+                self._remember(decision)
+
+    def heard_before(self, at: float, message: Received) -> None:
+        """What came then, by the clock here, and was not listened to: it says nothing of its sender's clock."""
+        self._take(message, at)
 
     def _remember(self, decision: Decision) -> None:
         self._fold.receive(decision, self._clock())

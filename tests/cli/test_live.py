@@ -17,6 +17,7 @@ from cli.packing.stream_file import read_stream
 from cli.record import RecordOptions, record
 from cli.settings import Settings, load
 from cli.topics import Cluster
+from controller.status.group_fold import time_of
 from controller.status.picture import GroupPicture
 from domain.messages import (
     ConsumerReport,
@@ -25,10 +26,10 @@ from domain.messages import (
     ControlRequest,
     CreationLimit,
     Decision,
+    PartitionRef,
     Restraint,
-    WriteSpeedReport,
 )
-from domain.topics import CONTROLLER_PARTITION
+from domain.messages.codec import Message
 from tests.cli.test_control import SETTINGS, settings
 from tests.cli.watch_messages import decision, report, write_speeds
 
@@ -49,22 +50,34 @@ class Group:
 
     def __init__(self, settings: Settings) -> None:
         self._names = settings.topics
+        self.ahead_s = 0.0
+        """The clocks of them all."""
         self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
-        Cluster(settings.kafka.bootstrap_servers).ensure_internal_topics(settings.topics.names, highest_consumer=3)
+        names = settings.topics.names
+        cluster = Cluster(settings.kafka.bootstrap_servers)
+        # Here it is told when each record came: nobody waits for what is to be old.
+        counts = {names.write_speed: 1, names.metadata: 4, names.decisions: 1}
+        cluster.create(counts, settings={name: {"message.timestamp.type": "CreateTime"} for name in counts})
+        cluster.ensure_internal_topics(names, highest_consumer=3)
 
-    def measure(self, speeds: dict[str, float | None], at: float | None = None) -> WriteSpeedReport:
-        said = write_speeds(at or time.time(), speeds)
-        self._producer.produce(self._names.write_speed, said.encode(), partition=0)
+    def measure(
+        self, speeds: dict[str, float | None], at: float | None = None, gone: tuple[PartitionRef, ...] = ()
+    ) -> None:
+        at = at or time.time()
+        said = write_speeds(at + self.ahead_s, speeds).model_copy(update={"gone": gone})
+        self._produce(self._names.write_speed, said, at)
         self._producer.flush(30)
-        return said
 
     def say(self, *messages: Decision | ConsumerReport | ControllerClaim | ControlRequest) -> None:
         for message in messages:
-            if isinstance(message, Decision):
-                self._producer.produce(self._names.decisions, message.encode(), partition=0)
-            else:
-                self._producer.produce(self._names.metadata, message.encode(), partition=CONTROLLER_PARTITION)
+            topic = self._names.decisions if isinstance(message, Decision) else self._names.metadata
+            at = time_of(message)
+            told_at = "decided_at" if isinstance(message, Decision) else "sent_at"
+            self._produce(topic, message.model_copy(update={told_at: at + self.ahead_s}), at)
         self._producer.flush(30)
+
+    def _produce(self, topic: str, message: Message, at: float) -> None:
+        self._producer.produce(topic, message.encode(), partition=0, timestamp=int(1000 * at))
 
 
 @pytest.fixture
@@ -115,7 +128,10 @@ def test_a_group_that_nobody_controls_says_what_to_start(small: Settings, group:
         plan_now(small)
 
 
-def test_a_plan_is_what_the_controller_would_do_now(small: Settings, group: Group) -> None:
+@pytest.mark.parametrize("ahead_s", [0.0, -3600.0, 3600.0])
+def test_a_plan_is_what_the_controller_would_do_now(ahead_s: float, small: Settings, group: Group) -> None:
+    """Issue 18: whatever the clocks of the others say, which all had it say that the speeds are old, or in vain."""
+    group.ahead_s = ahead_s
     running(group, load=30.0)
     made = plan_now(small)
     assert (made.epoch, made.number, made.carried_out) == (4, 8, True)
@@ -124,6 +140,15 @@ def test_a_plan_is_what_the_controller_would_do_now(small: Settings, group: Grou
     words = "\n".join(in_words(made))
     assert "nothing was sent" in words
     assert "scaled down from 2 to 1 consumer" in words
+
+
+def test_a_dry_run_stops_what_is_gone_and_nothing_that_is_only_not_named(small: Settings, group: Group) -> None:
+    """Issue 18: what the monitor did not name was forgotten, and what it says is gone was not heard."""
+    running(group, load=30.0)
+    group.measure({"orders-0": 30.0})
+    assert {str(entry.key) for entry in plan_now(small).assignment} == {"orders-0", "orders-1"}
+    group.measure({"orders-0": 30.0}, gone=(PartitionRef(topic="orders", partition=1),))
+    assert {str(entry.key) for entry in plan_now(small).assignment} == {"orders-0"}
 
 
 def test_a_dry_run_is_held_back_by_what_holds_the_controller_back(small: Settings, group: Group) -> None:

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from cli.live import recent as module
-from cli.live.recent import ROUND_S, Recent, recent
+from cli.live.recent import ROUND_S, Came, Recent, recent
 from cli.settings import Settings
+from cli.tail import Arrived
 from domain.messages import (
     ConsumerReport,
     ControlAction,
@@ -32,15 +33,20 @@ class FakeTail:
         self.topics: dict[tuple[str, int], list[tuple[float, bytes]]] = {}
         self.asked_since: dict[str, float] = {}
         self.looked_at = 0
+        self.compared: set[str] = set()
 
-    def newest_first(self, topic: str, partition: int = 0) -> Iterator[bytes]:
-        for _, record in reversed(self.topics.get((topic, partition), [])):
+    def compare_clocks(self, *partitions: tuple[str, int]) -> None:
+        self.compared |= {topic for topic, _ in partitions}
+
+    def newest_first(self, topic: str, partition: int = 0) -> Iterator[Arrived]:
+        for at, record in reversed(self.topics.get((topic, partition), [])):
             self.looked_at += 1
-            yield record
+            yield Arrived(at, 0, record)
 
-    def since(self, topic: str, at: float, partition: int = 0) -> Iterator[bytes]:
+    def since(self, topic: str, at: float, partition: int = 0) -> Iterator[Arrived]:
+        assert topic in self.compared
         self.asked_since[topic] = at
-        yield from (record for sent, record in self.topics.get((topic, partition), []) if sent >= at)
+        yield from (Arrived(came, 0, record) for came, record in self.topics.get((topic, partition), []) if came >= at)
 
 
 @pytest.fixture
@@ -61,7 +67,7 @@ def tail(monkeypatch: pytest.MonkeyPatch) -> FakeTail:
     return fake
 
 
-def nothing(_: WriteSpeedReport) -> None:
+def nothing(_at: float, _measurement: WriteSpeedReport) -> None:
     pass
 
 
@@ -84,9 +90,9 @@ def test_measurements_are_handed_on_one_by_one_and_what_is_none_is_left_aside(ta
     sent = [write_speeds(NOW - age, {"orders-0": 1.0}) for age in (31.0, 2.0)]
     records = [(each.measured_at, each.encode()) for each in sent]
     tail.topics["monitor.writeSpeed", 0] = [(NOW - 500, b"{}"), records[0], (NOW - 3, b"no JSON"), records[1]]
-    taken: list[WriteSpeedReport] = []
-    recent(given, taken.append)
-    assert taken == sent
+    taken: list[tuple[float, WriteSpeedReport]] = []
+    recent(given, lambda *came: taken.append(came))
+    assert taken == [(each.measured_at, each) for each in sent]
 
 
 @pytest.mark.parametrize(("window_s", "back_s"), [(0.0, 30.0), (29.0, 30.0), (900.0, 900.0)])
@@ -113,8 +119,8 @@ def test_reports_and_statements_are_told_apart_and_stay_in_their_order(tail: Fak
         *((message.sent_at, message.encode()) for message in said),
     ]
     found = recent(given, nothing)
-    assert [each.consumer for each in found.reports] == [1, 2]
-    assert found.statements == (first, request, last)
+    assert [each.said.consumer for each in found.reports] == [1, 2]
+    assert [each.said for each in found.statements] == [first, request, last]
     assert found.paused
     assert found.epoch == 3
 
@@ -129,26 +135,59 @@ def test_decisions_go_back_over_the_budgets_window_and_to_the_newest_that_was_ca
         decided(4, NOW - 100, carried_out=False),
     ]
     tail.topics["controller.decisions", 0] = [(each.decided_at, each.encode()) for each in decisions]
-    assert [each.number for each in recent(given, nothing).decisions] == [2, 3, 4]
+    assert [each.said.number for each in recent(given, nothing).decisions] == [2, 3, 4]
     tail.topics["controller.decisions", 0].append((NOW, decided(5, NOW - 1, carried_out=True).encode()))
     tail.looked_at = 0
-    assert [each.number for each in recent(given, nothing).decisions] == [4, 5]
+    assert [each.said.number for each in recent(given, nothing).decisions] == [4, 5]
     assert tail.looked_at == 3
+
+
+def came(at: float, *said: ControllerClaim) -> tuple[Came[ControllerClaim | ControlRequest], ...]:
+    return tuple(Came[ControllerClaim | ControlRequest](at, each) for each in said)
 
 
 LIMIT = CreationLimit(most=3, failed_at=NOW - 50, consumer=4, until=NOW + 50)
 
 
-def test_a_limit_of_creation_holds_as_long_as_the_newest_claim_says_so() -> None:
-    def limit(*claims: ControllerClaim, at: float = NOW) -> CreationLimit | None:
-        return Recent(at, (), claims, ()).creation_limit
+@pytest.mark.parametrize("ahead_s", [0.0, -3600.0, 3600.0])
+def test_a_limit_of_creation_holds_as_long_as_the_newest_claim_says_so(ahead_s: float) -> None:
+    """Issue 18: by its controller's clock, which may be another."""
 
-    assert limit(claim(NOW - 5, 3, limit=LIMIT)) == LIMIT
-    assert limit(claim(NOW - 5, 3, limit=LIMIT), claim(NOW - 3, 3)) is None
-    assert limit(claim(NOW - 5, 3, limit=LIMIT), at=NOW + 50) is None
+    def limit(*claims: ControllerClaim, at: float = NOW) -> CreationLimit | None:
+        return Recent(at, (), came(NOW - 5, *claims), ()).creation_limit
+
+    said = LIMIT.model_copy(update={"failed_at": LIMIT.failed_at + ahead_s, "until": LIMIT.until + ahead_s})
+    assert limit(claim(NOW + ahead_s - 5, 3, limit=said)) == LIMIT
+    assert limit(claim(NOW + ahead_s - 5, 3, limit=said), claim(NOW + ahead_s - 3, 3)) is None
+    assert limit(claim(NOW + ahead_s - 5, 3, limit=said), at=NOW + 50) is None
 
 
 def test_the_newest_controller_is_known_by_its_claims_or_by_what_it_decided() -> None:
-    made = decision(1, NOW, {"orders-0": (1, 1)}, epoch=9)
-    assert Recent(NOW, (), (claim(NOW, 8), claim(NOW, 7)), (made,)).epoch == 9
-    assert Recent(NOW, (), (claim(NOW, 10),), (made,)).epoch == 10
+    made = Came(NOW, decision(1, NOW, {"orders-0": (1, 1)}, epoch=9))
+    assert Recent(NOW, (), came(NOW, claim(NOW, 8), claim(NOW, 7)), (made,)).epoch == 9
+    assert Recent(NOW, (), came(NOW, claim(NOW, 10)), (made,)).epoch == 10
+
+
+@pytest.mark.parametrize("ahead_s", [-3600.0, 3600.0])
+def test_what_lately_came_is_known_whatever_times_its_senders_tell(
+    ahead_s: float, tail: FakeTail, given: Settings
+) -> None:
+    """Issue 18: a decision counts for the budget by when it came."""
+    tail.topics["monitor.writeSpeed", 0] = [(NOW - 1, write_speeds(NOW - 1 + ahead_s, {"orders-0": 1.0}).encode())]
+    tail.topics["consumer.metadata", CONTROLLER_PARTITION] = [(NOW - 2, report(1, NOW - 2 + ahead_s).encode())]
+    tail.topics["controller.decisions", 0] = [
+        (NOW - age_s, decided(number, NOW - age_s + ahead_s, carried_out=True).encode())
+        for number, age_s in ((1, 5_000.0), (2, 590.0), (3, 10.0))
+    ]
+    taken: list[float] = []
+    found = recent(given, lambda at, _: taken.append(at))
+    assert taken == [NOW - 1]
+    assert [each.at for each in found.reports] == [NOW - 2]
+    assert [(each.at, each.said.number) for each in found.decisions] == [(NOW - 590, 2), (NOW - 10, 3)]
+
+
+def test_decisions_of_another_group_are_left_aside(tail: FakeTail, given: Settings) -> None:
+    other = decided(7, NOW - 1, carried_out=True).model_copy(update={"group": "another"})
+    mine = decided(3, NOW - 2, carried_out=True).model_copy(update={"group": given.kafka.group})
+    tail.topics["controller.decisions", 0] = [(NOW - 2, mine.encode()), (NOW - 1, other.encode())]
+    assert [each.said.number for each in recent(given, nothing).decisions] == [3]

@@ -97,6 +97,7 @@ def test_a_process_that_comes_later_is_the_newer_one_whatever_its_clock_says() -
 def test_what_was_said_before_says_nothing_of_clocks() -> None:
     clock = Clock()
     board = told_board(clock)
-    board.recall([report(1, BEGAN - 40, sequence=2), write_speeds(BEGAN + 40, {"orders-0": 1.0})])
+    board.heard_before(BEGAN - 1, report(1, BEGAN - 40, sequence=2))
+    board.heard_before(BEGAN - 1, write_speeds(BEGAN + 40, {"orders-0": 1.0}))
     assert board.picture().clocks == ()
     assert set(board.reading().ahead_s.values()) == {0.0}
