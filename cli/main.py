@@ -241,7 +241,7 @@ def record(
 
 @app.command()
 def doctor(settings: SettingsFile) -> None:
-    """Check everything that kcga needs here: Java, brokers, rights, topics, Spark, the lake; say what to do."""
+    """Check everything that kcga needs here: Java, brokers, rights, topics, clocks, Spark, the lake; say what to do."""
     from cli.doctor import examine
     from cli.settings import load
 

@@ -17,7 +17,8 @@ class Started:
     consumers: frozenset[ConsumerId]
     beginning: Beginning
     decided: tuple[Decision, ...] = ()
-    """What the controllers before it decided within `migration_window_s`, in this order."""
+    """What the controllers before it decided within `migration_window_s`, in this order; `decided_at` is when each
+    came, by the clock of this one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
 from controller.commands import Claim
@@ -108,6 +108,8 @@ class KafkaLink:
                 "fetch.wait.max.ms": 50,
             }
         )
+        self._brokers_ahead_s = 0.0
+        """Their clock, of the one here; 0 where records have the times of their senders."""
         self._heard_to = 0
         """The offset of partition 0 before which everything has been handed on."""
 
@@ -156,12 +158,13 @@ class KafkaLink:
     def decided_since(self, moment: float) -> list[Decision]:
         """The decisions of all controllers since then (s since the epoch), in their order.
 
+        Their `decided_at` is when they came, by the clock here: that of the controller that made them may be another.
         To be asked between `begin` and the first `receive`.
 
         Raises:
             KafkaException: the cluster does not answer in time.
         """
-        asked = Position(self._names.decisions, 0, int(moment * 1000))
+        asked = Position(self._names.decisions, 0, int((moment + self._brokers_ahead_s) * 1000))
         (start,) = self._consumer.offsets_for_times([asked], BEGIN_TIMEOUT_S)
         decisions = []
         if start.offset >= 0:  # otherwise none is so young
@@ -170,7 +173,8 @@ class KafkaLink:
                 try:
                     decision = Decision.decode(record.value())
                     if decision.is_of(self._group):
-                        decisions.append(decision)
+                        came_at = record.timestamp()[1] / 1000 - self._brokers_ahead_s
+                        decisions.append(decision.model_copy(update={"decided_at": came_at}))
                 except MessageError as error:
                     log.warning("a decision was dropped", offset=record.offset(), reason=str(error))
         self._consumer.assign(self._received_from)
@@ -235,7 +239,8 @@ class KafkaLink:
             self._unfinished = self._producer.abort_transaction
             for topic, partition, message in records:
                 own = message.model_copy(update={"group": self._group})
-                self._producer.produce(topic, own.encode(), partition=partition)
+                told = self._compare_clocks if isinstance(message, ControllerClaim) else None
+                self._producer.produce(topic, own.encode(), partition=partition, on_delivery=told)
             self._unfinished = self._producer.commit_transaction
             self._finish()
         except KafkaException as error:
@@ -243,6 +248,12 @@ class KafkaLink:
             if reason.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
                 raise DeposedError("another controller has begun, or the brokers gave this one up: it ends") from error
             raise
+
+    def _compare_clocks(self, error: KafkaError | None, record: Message) -> None:
+        """A claim has just been taken in."""
+        kind, timestamp_ms = record.timestamp()
+        if error is None and kind == TIMESTAMP_LOG_APPEND_TIME:
+            self._brokers_ahead_s = timestamp_ms / 1000 - time.time()
 
     def _finish(self) -> None:
         """Ends the transaction that was begun, if there is one: the client takes no new one before."""

@@ -94,6 +94,7 @@ class Demonstration:
                 Observer(
                     self._services.bootstrap_servers,
                     names=self._settings.topics.names,
+                    group=self._settings.kafka.group,
                     since=time.time(),
                     silent_after_s=self._settings.controller.heartbeat_timeout_s,
                 )

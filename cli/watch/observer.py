@@ -38,7 +38,9 @@ class Observer(Background):
         bootstrap_servers: of the cluster.
         client_config: further settings of the clients, by librdkafka's names.
         names: of the three topics; they may be created later.
-        since: messages from before, in seconds since the epoch, are left aside; None to take all.
+        group: messages of others are left aside; None to take all.
+        since: messages sent before, in seconds since the epoch, are left aside; None to take all. Messages are aged by
+            when they were sent: all of the group runs on this machine, and has its clock.
         silent_after_s: a consumer that has not been heard of for longer is taken for dead.
     """
 
@@ -48,11 +50,13 @@ class Observer(Background):
         client_config: Mapping[str, str] | None = None,
         names: TopicNames | None = None,
         *,
+        group: str | None = None,
         since: float | None = None,
         silent_after_s: float = 15.0,
     ) -> None:
         super().__init__("watch")
         self._names = names or TopicNames()
+        self._group = group
         common: dict[str, Any] = {
             "client.id": "kcga-watch",
             "socket.timeout.ms": 10_000,
@@ -210,6 +214,8 @@ class Observer(Background):
         except MessageError as fault:
             self._fold.reject()
             log.warning("a message was left aside", where=f"{topic}-{partition}@{offset}", reason=str(fault))
+            return
+        if self._group is not None and not message.is_of(self._group):
             return
         if self._fold.receive(message) and isinstance(message, ConsumerReport):
             self._read_log.add(message)

@@ -97,6 +97,21 @@ def test_commands_to_consumers_are_not_read(broker: SharedBroker, topics: TopicN
         assert observer.snapshot().invalid_messages == 0
 
 
+def test_messages_of_another_group_are_left_aside(broker: SharedBroker, topics: TopicNames) -> None:
+    """Issue 18: two groups on the same topics were shown as one."""
+    publish(
+        broker,
+        topics.metadata,
+        *(
+            report(n, BEGAN + n).model_copy(update={"group": group}).encode()
+            for n, group in ((1, "mine"), (2, "other"))
+        ),
+    )
+    with Observer(broker.bootstrap_servers, names=topics, group="mine", silent_after_s=1e12) as observer:
+        observer.catch_up(WAIT_S)
+        assert [consumer.consumer for consumer in observer.snapshot().consumers] == [1]
+
+
 def test_messages_from_before_the_run_are_left_aside(broker: SharedBroker, topics: TopicNames) -> None:
     late = report(1, BEGAN + 9, "orders-0", sequence=2, cycle=cycle(read("orders-0", BEGAN + 8, BEGAN + 9)))
     publish(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Producer
@@ -161,6 +162,27 @@ def test_a_controller_that_begins_learns_what_was_decided_lately_and_misses_noth
     assert [decision.number for decision in after.decided_since(between - 60)] == [early.number, late.number]
     assert [decision.number for decision in after.decided_since(between)] == [late.number]
     assert receive(after, 1) == [a_report()]
+
+
+def test_what_was_decided_lately_is_aged_by_when_it_came(
+    link: Callable[[], KafkaLink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 18: the migration budget counted by the clock of the controller before, and by the brokers'."""
+    before = link()
+    before.begin()
+    for number, ahead_s in ((1, -3600), (2, 3600)):
+        before.send([a_decision(number).model_copy(update={"decided_at": time.time() + ahead_s})])
+    after, behind_s = link(), 7200.0
+    monkeypatch.setattr(
+        "controller.kafka.time",
+        SimpleNamespace(time=lambda: time.time() - behind_s, monotonic=time.monotonic, sleep=time.sleep),
+    )
+    after.begin()
+    now = time.time() - behind_s
+    decided = after.decided_since(now - 60)
+    assert [decision.number for decision in decided] == [1, 2]
+    assert [decision.decided_at for decision in decided] == [pytest.approx(now, abs=30)] * 2
+    assert after.decided_since(now + 60) == []
 
 
 def test_a_request_of_an_operator_arrives(

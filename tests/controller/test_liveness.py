@@ -77,6 +77,26 @@ def test_the_monitors_clock_decides_nothing(skew_s: float) -> None:
     assert read(world) == set(world.speeds)
 
 
+def decided(skew_s: float) -> list[dict[str, object]]:
+    """All decisions of a group that grows, shrinks and loses a consumer, but for what is only shown of them."""
+    world = World(SETTINGS, seed=7)
+    world.monitor_skew_s = skew_s
+    for speeds in (orders(6, 25.0), orders(8, 30.0), orders(8, 8.0)):
+        world.speeds = speeds
+        run(world, 60)
+    world.kill(min(world.consumers))
+    run(world, 30)
+    return [made.model_dump(exclude={"measured_at", "solve_s"}) for made in world.decisions]
+
+
+def test_an_hour_of_the_monitors_clock_changes_no_decision() -> None:
+    """Hole 2: neither what is decided, nor when, nor why."""
+    expected = decided(0.0)
+    assert sum(bool(made["carried_out"]) for made in expected) >= 3
+    assert decided(-3600.0) == expected
+    assert decided(3600.0) == expected
+
+
 def test_one_report_from_the_future_changes_nothing() -> None:
     """Hole 2: it cost all partitions ten seconds."""
     world = a_world(orders(6, 25.0))
