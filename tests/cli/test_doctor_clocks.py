@@ -1,10 +1,20 @@
 """The doctor says whose clock is wrong, and by how much."""
 
+import time
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import NoReturn
+
 import pytest
 
-from cli.doctor.clocks import MOST_NAMED, compared
+from cli.doctor import clocks
+from cli.doctor.clocks import MOST_NAMED, check_clocks, compared
 from cli.doctor.finding import Grade
+from cli.errors import KcgaError
+from cli.settings import Settings
 from controller.status.clocks import Sender
+from tests.cli.any_settings import settings
+from tests.cli.watch_messages import BEGAN, report, write_speeds
 
 MONITOR, CONTROLLER = Sender("monitor"), Sender("controller")
 CONSUMERS = [Sender("consumer", number) for number in range(1, 20)]
@@ -12,6 +22,38 @@ CONSUMERS = [Sender("consumer", number) for number in range(1, 20)]
 
 def said(ahead_s: dict[Sender, float]) -> list[str]:
     return [finding.what for finding in compared(ahead_s) if finding.grade is Grade.NOTE]
+
+
+class Said:
+    def __init__(self, topic: str, value: bytes) -> None:
+        self.topic, self.value = (lambda: topic), (lambda: value)
+
+
+@pytest.mark.parametrize("skew_s", [-3600, 3600])
+def test_what_arrives_is_compared_and_other_groups_are_left_aside(skew_s: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = settings()
+    other = report(2, BEGAN).model_copy(update={"group": "another"})
+    now = time.time()
+    records = [
+        Said("monitor.writeSpeed", write_speeds(now + skew_s, {}).encode()),
+        Said("consumer.metadata", b"nonsense"),
+        Said("consumer.metadata", other.encode()),
+        Said("consumer.metadata", report(1, now).encode()),
+    ]
+    reader = SimpleNamespace(arriving=lambda *_, **__: records)
+    monkeypatch.setattr(clocks, "tail", lambda _: nullcontext(reader))
+    (finding,) = check_clocks(given)
+    assert (
+        finding.what == f"the clock of the monitor is 3,600 s {'ahead of' if skew_s > 0 else 'behind'} this machine's"
+    )
+
+
+def test_where_no_broker_answers_it_says_nothing_as_another_check_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(_: Settings) -> NoReturn:
+        raise KcgaError("nobody answers")
+
+    monkeypatch.setattr(clocks, "tail", away)
+    assert list(check_clocks(settings())) == []
 
 
 def test_where_nobody_speaks_or_all_agree_nothing_is_wrong() -> None:

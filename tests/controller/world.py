@@ -53,7 +53,7 @@ class World:
         """The share of messages that are lost; as many are doubled, and twice as many delayed."""
         self.seals = seals
         """Whether consumers are told whom to seal; without it the world is one that must fail."""
-        self.now = 10_000.0
+        self.now = 87_400.0
         self.lake = Lake(self.random)
         self.consumers: dict[ConsumerId, FakeConsumer] = {}
         """The processes that the fleet knows."""

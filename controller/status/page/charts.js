@@ -24,7 +24,7 @@ const CHARTS = [
 ];
 
 const past = { consumers: [], fewest_consumers: [], speed: [], lag: [], rscore: [] };
-let now = Date.now() / 1000;
+let now = Date.now() / 1000; // from the first state on it is the time there
 let chosen = 300; // how far back one wants to look, in s; a young group has a shorter past
 const SHORTEST_S = 60;
 const span = () => Math.min(chosen, Math.max(SHORTEST_S, now - (past.speed[0]?.[0] ?? now)));
@@ -54,7 +54,7 @@ export function setHistory(history) {
 }
 
 export function add(state) {
-  now = Math.max(state.at, Date.now() / 1000 - 5);
+  now = state.at;
   const alive = state.consumers.filter((each) => each.state !== "silent" && each.state !== "awaited").length;
   push(past.consumers, state.at, alive);
   if (state.fewest_consumers !== null) push(past.fewest_consumers, state.speeds_at, state.fewest_consumers);
