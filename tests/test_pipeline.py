@@ -51,7 +51,7 @@ def test_whatever_is_killed_is_begun_anew_and_a_sigterm_ends_the_run_in_order(tm
     with running_up(tmp_path, *chaos) as (process, shown, temporary):
         wait_until(lambda: shown.read_text().count(BEGINS_ANEW) >= len(SERVERS), process, shown)
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=600)
+        output, _ = process.communicate(timeout=800)
     assert process.returncode == 0, shown.read_text()
     summary = json.loads(output)
     assert summary["ok"]
