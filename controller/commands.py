@@ -1,7 +1,9 @@
 """What the controller can want done in the world."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from controller.former_writers import Reach
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, CreationLimit, Decision
 from solver.problem import Problem
@@ -48,14 +50,14 @@ class Publish:
 class Claim:
     """Say who acts, where the next controller and this one itself hear it, with what the next one has to know.
 
-    It is answered by `ClaimHeard` with the same sequence.
+    It is answered by `ClaimHeard` with the same sequence. See `ControllerClaim`.
     """
 
     sequence: int
     paused: bool
-    unsealed: tuple[str, ...]
+    unsealed: Mapping[str, Reach]
     settled: tuple[str, ...]
-    members: tuple[str, ...] = ()
+    members: Mapping[str, Reach] = field(default_factory=dict)
     creation_limit: CreationLimit | None = None
 
 

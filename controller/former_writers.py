@@ -6,31 +6,31 @@ its may be under way, or it may be frozen and wake up. So each start of a partit
 until a later holder of a partition of the same topic shows that it was sealed there: the seal is one of the topic's
 table. A process that was told to stop and let go of everything, or has left in good order, is never named.
 
-What a controller knows of this it says again in its claims. The next one knows no partitions of such processes: it
-takes them for ones that may have read any.
+What a controller knows of this it says again in its claims, one of which goes with every start. So the next one knows
+as much; after claims of version 0.1 it takes whoever was heard of for one that may have read anything.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from domain.partitions import TopicPartition
+
+Reach = frozenset[TopicPartition] | None
+"""What a process may read, and so write of; None where that is not known: anything."""
 
 REMEMBERED = 100
 """So many settled processes are remembered: a message of theirs may still be in the history of partition 0. One that is
 forgotten too early is sealed once more for nothing."""
 
 STRANGERS = 100
-"""So many processes are kept that this controller is the first to hear of, and does not count on: the newest of them.
-A start is only sent to who has reported, so whoever may have been sent one is in what a controller begins with: the
-claims of those before it, and the reports since. A stranger has been given nothing. It is named all the same, in case
-that a beginning was incomplete (a topic made anew, claims of version 0.1), but not without limit: anybody who may write
-to the topic can invent some."""
+"""Where no claim says what strangers may read (a topic made anew, claims of version 0.1), so many at most are added to
+those that may still write: anybody who may write to the topic can invent some."""
 
 
 @dataclass(slots=True)
 class _Former:
-    partitions: Set[TopicPartition] | None
-    """What it may have read; None where that is not known: anything."""
+    partitions: Reach
+    """What it may have read and is not sealed on."""
     sealed: set[str] = field(default_factory=set)
     """The topics on which it can write nothing any more."""
 
@@ -44,13 +44,13 @@ class FormerWriters:
     def __init__(self) -> None:
         self._unsealed: dict[str, _Former] = {}
         self._settled: dict[str, None] = {}
-        self._strangers: dict[str, None] = {}
-        """Those of the unsealed, the oldest first."""
+        self.of_strangers: Reach = None
+        """What a process may read that this controller is the first to hear of."""
 
     @property
-    def unsealed(self) -> tuple[str, ...]:
-        """Those that may still write, in ascending order."""
-        return tuple(sorted(self._unsealed))
+    def unsealed(self) -> dict[str, Reach]:
+        """Those that may still write, in ascending order, and what."""
+        return {writer: former.partitions for writer, former in sorted(self._unsealed.items())}
 
     @property
     def settled(self) -> tuple[str, ...]:
@@ -61,47 +61,40 @@ class FormerWriters:
         """Whether it is one of them, sealed or not."""
         return writer in self._unsealed or writer in self._settled
 
-    def inherit(self, unsealed: Iterable[str], settled: Iterable[str]) -> None:
-        """Takes in what the controller before knew."""
+    def inherit(self, unsealed: Mapping[str, Reach], settled: Iterable[str], of_strangers: Reach) -> None:
+        """Takes in what the controller before knew. Who may write nothing stays too: it may be counted on."""
         self._settled.update(dict.fromkeys(settled))
-        for writer in unsealed:
-            self.add(writer, None)
+        self._unsealed.update({writer: _Former(reach) for writer, reach in unsealed.items()})
+        self.of_strangers = of_strangers
 
-    def add(self, writer: str, partitions: Set[TopicPartition] | None) -> None:
-        """The process is not counted on any more; `partitions` is what it may have read, None for anything."""
+    def add(self, writer: str, partitions: Reach) -> None:
+        """The process is not counted on any more; `partitions` is what it may have read."""
         if partitions is not None and not partitions:
             self.settle(writer)
         else:
-            self._forget(writer)
             self._unsealed[writer] = _Former(partitions)
 
     def hear_of(self, writer: str) -> None:
-        """A process that is not counted on, and was not heard of before: it may have read anything."""
-        self.add(writer, None)
-        self._strangers[writer] = None
-        while len(self._strangers) > STRANGERS:
-            oldest = next(iter(self._strangers))
-            del self._strangers[oldest], self._unsealed[oldest]
+        """A process that is not counted on, and was not heard of before."""
+        if self.of_strangers is None and len(self._unsealed) < STRANGERS:
+            self.add(writer, None)
 
-    def recall(self, writer: str) -> bool:
-        """The process is counted on after all. False where it cannot be: it may be sealed somewhere."""
-        former = self._unsealed.get(writer)
-        if former is None or former.sealed or former.partitions is not None:
-            return False
-        self._forget(writer)
-        return True
+    def can_be_recalled(self, writer: str) -> bool:
+        """Whether the process can be counted on after all: not where it may be sealed somewhere."""
+        return writer in self._unsealed and not self._unsealed[writer].sealed
+
+    def recall(self, writer: str) -> Reach:
+        """The process is counted on: what it may read."""
+        former = self._unsealed.pop(writer, None)
+        return self.of_strangers if former is None else former.partitions
 
     def settle(self, writer: str) -> None:
         """Nothing that the process does takes effect any more, or it has let go of everything."""
-        self._forget(writer)
+        self._unsealed.pop(writer, None)
         self._settled.pop(writer, None)
         self._settled[writer] = None
         while len(self._settled) > REMEMBERED:
             del self._settled[next(iter(self._settled))]
-
-    def _forget(self, writer: str) -> None:
-        self._unsealed.pop(writer, None)
-        self._strangers.pop(writer, None)
 
     def to_seal(self, partitions: Iterable[TopicPartition]) -> tuple[str, ...]:
         """Whom a start of these partitions has to name, in ascending order."""
@@ -115,11 +108,13 @@ class FormerWriters:
             if former is None:
                 continue
             former.sealed.add(topic)
-            if former.partitions is not None and former.sealed.issuperset(p.topic for p in former.partitions):
-                self.settle(writer)
+            if former.partitions is not None:
+                former.partitions = frozenset(each for each in former.partitions if each.topic != topic)
+                if not former.partitions:
+                    self.settle(writer)
 
     def settle_everywhere_sealed(self, topics: Set[str]) -> None:
-        """Settles those that may have read anything and are sealed on all topics that the group reads."""
-        for writer in self.unsealed if topics else ():
-            if topics <= self._unsealed[writer].sealed:
+        """Settles those that may write nothing, or anything and are sealed on all topics that the group reads."""
+        for writer, former in sorted(self._unsealed.items()):
+            if (topics and topics <= former.sealed) if former.partitions is None else not former.partitions:
                 self.settle(writer)

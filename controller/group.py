@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from controller.former_writers import FormerWriters
+from controller.former_writers import FormerWriters, Reach
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import (
     Action,
@@ -63,7 +63,9 @@ class Member:
     """Whom every start named that may have it read the partition, until it shows that it reads it."""
     barrier: Order | None = None
     """Of a consumer that existed before this controller began: until it has carried this command out, one of the
-    controller before may still reach it, so it may be reading anything."""
+    controller before may still reach it."""
+    unbound: bool = False
+    """Until then it may be reading anything: what the controllers before may have sent it is not known."""
     condemned: bool = False
     """It is being ended, and not counted on any more: nothing is given to it, and what it has can go to others."""
 
@@ -73,18 +75,17 @@ class Member:
 
     @property
     def known_to_read(self) -> frozenset[TopicPartition]:
-        """What it reads, or may be about to read, as far as it has been heard of."""
-        return self.held | self.pending.keys()
+        """What it reads, or may be about to read: what this controller sent it, or the one before."""
+        return self.held.union(self.pending)
+
+    @property
+    def reach(self) -> Reach:
+        return None if self.unbound else self.known_to_read
 
     @property
     def unheeded_since(self) -> float:
         """When the oldest command was sent that it has not acknowledged; infinite where there is none."""
         return min((pending.since for pending in self.pending.values()), default=math.inf)
-
-    def may_read(self, partition: TopicPartition) -> bool:
-        if self.condemned:
-            return False
-        return self.barrier is not None or partition in self.held or partition in self.pending
 
 
 class Group(Mapping[ConsumerId, Member]):
@@ -106,15 +107,13 @@ class Group(Mapping[ConsumerId, Member]):
         return len(self._members)
 
     @property
-    def counted_on(self) -> tuple[str, ...]:
+    def counted_on(self) -> dict[str, Reach]:
         """The processes of the members, as far as they have been heard of and have not left; in ascending order."""
-        return tuple(
-            sorted(
-                writer(member.consumer, member.incarnation)
-                for member in self._members.values()
-                if member.incarnation is not None and not member.condemned and member.state is not ConsumerState.LEAVING
-            )
-        )
+        return {
+            writer(member.consumer, member.incarnation): member.reach
+            for member in self.values()
+            if member.incarnation is not None and not member.condemned and member.state is not ConsumerState.LEAVING
+        }
 
     def add(self, consumer: ConsumerId, at: float, barrier: Order | None = None) -> None:
         """A consumer was created; or found to exist, and then `barrier` is the first command that it gets."""
@@ -154,9 +153,9 @@ class Group(Mapping[ConsumerId, Member]):
             partition: pending for partition, pending in member.pending.items() if pending.order > report.applied
         }
         if member.barrier and report.applied >= member.barrier:
-            member.barrier = None
+            member.barrier, member.unbound = None, False
         if report.state is ConsumerState.LEAVING:  # it obeys nothing any more
-            member.pending, member.barrier = {}, None
+            member.pending, member.barrier, member.unbound = {}, None, False
         self._note_what_is_sealed(member, frozenset(partition.key for partition in report.taking_over))
         return True
 
@@ -169,13 +168,17 @@ class Group(Mapping[ConsumerId, Member]):
         if self.former.knows(report.writer):
             # It was heard of before this controller began: it is the member's, unless that has shown itself already.
             found = member.incarnation is None and member.barrier is not None
-            if not (found and self.former.recall(report.writer)):
+            if not (found and self.former.can_be_recalled(report.writer)):
                 return False
         if member.incarnation is not None:
             self._count_off(member)
         member.incarnation, member.report_sequence = report.incarnation, -1
         member.began_at = at
         member.held, member.pending, member.named = frozenset(), {}, {}
+        if member.barrier is not None:
+            reach = self.former.recall(report.writer)
+            member.unbound = reach is None
+            member.pending = dict.fromkeys(reach or (), Pending(Action.START, member.barrier, at, at))
         return True
 
     def _hear_of_other(self, report: ConsumerReport) -> None:
@@ -190,7 +193,7 @@ class Group(Mapping[ConsumerId, Member]):
         if member.incarnation is not None:
             name = writer(member.consumer, member.incarnation)
             self._ended.add(name)
-            self.former.add(name, None if member.barrier is not None else member.known_to_read)
+            self.former.add(name, member.reach)
 
     def _note_what_is_sealed(self, member: Member, taking_over: frozenset[TopicPartition]) -> None:
         """Who reads a partition has sealed whom the start named."""

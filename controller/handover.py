@@ -10,7 +10,6 @@ interrupted.
 from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from functools import cached_property
 
 from controller.group import Group, Member
 from domain.assignment import Assignment, ConsumerId
@@ -35,12 +34,13 @@ def next_steps(desired: Assignment, group: Group, resend_before: float, spare: S
 
     Args:
         desired: the consumer that each partition shall have; a partition that is not in it is to be read by nobody.
-        group: what is known of the consumers.
+        group: what is known of the consumers, all of which obey this controller alone.
         resend_before: commands sent before this moment (s since the epoch) and not acknowledged are due again.
         spare: consumers that shall exist without a partition.
     """
     stop = {consumer: _to_stop(desired, group, consumer, resend_before) for consumer in group}
-    readers = _Readers(group)
+    counted_on = [member for member in group.values() if not member.condemned]
+    readers = Counter(partition for member in counted_on for partition in member.known_to_read)
     start = {
         consumer: _to_start(desired, group[consumer], readers, resend_before)
         for consumer in group
@@ -90,38 +90,20 @@ def _can_be_taken(partition: TopicPartition, desired: Assignment, group: Group) 
 
 
 def _to_start(
-    desired: Assignment, member: Member, readers: "_Readers", resend_before: float
+    desired: Assignment, member: Member, readers: Mapping[TopicPartition, int], resend_before: float
 ) -> tuple[TopicPartition, ...]:
-    """What the consumer, which is ready, shall read and does not, where nobody else may be reading."""
+    """What the consumer, which is ready, shall read and does not, where nobody else may be reading.
+
+    Args:
+        readers: how many of the consumers that are counted on may read each partition.
+    """
     return tuple(
         partition
         for partition in desired.by_consumer.get(member.consumer, ())
         if not (partition in member.held and partition not in member.pending)
         and not _is_under_way(member, partition, Action.START, resend_before)
-        and not readers.has_other(partition, member)
+        and readers.get(partition, 0) == (partition in member.known_to_read)
     )
-
-
-class _Readers:
-    """How many consumers may read each partition: of a thousand, not each is asked about each partition."""
-
-    def __init__(self, group: Group) -> None:
-        self._group = group
-
-    @cached_property
-    def _unbound(self) -> int:
-        """So many may read anything."""
-        return sum(not member.condemned and member.barrier is not None for member in self._group.values())
-
-    @cached_property
-    def _bound(self) -> Counter[TopicPartition]:
-        """How many of the others may read each partition."""
-        bound = (member for member in self._group.values() if not member.condemned and member.barrier is None)
-        return Counter(partition for member in bound for partition in member.known_to_read)
-
-    def has_other(self, partition: TopicPartition, than: Member) -> bool:
-        """Whether another consumer than this one may read the partition."""
-        return self._unbound + self._bound[partition] > than.may_read(partition)
 
 
 def _is_under_way(member: Member, partition: TopicPartition, action: Action, resend_before: float) -> bool:

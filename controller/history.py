@@ -4,9 +4,13 @@ The newest claim there says what all that was heard before it amounts to, and up
 next one reads on from there. So what a beginning takes does not grow with the time that the group has run.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 
+from controller.commands import Claim
+from controller.former_writers import Reach
 from domain.messages import (
     ConsumerReport,
     ConsumerState,
@@ -15,6 +19,7 @@ from domain.messages import (
     ControlRequest,
     MessageToController,
 )
+from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 
 
@@ -26,11 +31,13 @@ class Beginning:
     """Higher than that of every controller before it."""
     paused: bool = False
     """An operator has paused the group, and not resumed it."""
-    unsealed: tuple[str, ...] = ()
-    """The processes that were heard of, and neither left in good order nor are settled; in ascending order. Members of
-    the group are among them."""
+    unsealed: Mapping[str, Reach] = field(default_factory=dict)
+    """The processes that were heard of, and neither left in good order nor are settled, and what each may read; in
+    ascending order. Members of the group are among them."""
     settled: tuple[str, ...] = ()
     """See `ControllerClaim`."""
+    of_strangers: Reach = None
+    """What a process may read that was never heard of: nothing where the newest claim says what each may."""
     speeds: WriteSpeeds | None = None
     """The newest that were told before: last known ones, of any age."""
 
@@ -45,24 +52,55 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
             the topic keeps anything, is then forgotten.
     """
     epoch, paused = 0, False
-    unsealed: set[str] = set()
+    unsealed: dict[str, Reach] = {}
     settled: tuple[str, ...] = ()
     left: set[str] = set()
+    of_strangers: Reach = None
     if claim is not None:
         epoch, paused, settled = claim.epoch, claim.paused, claim.settled
-        unsealed.update(claim.unsealed, claim.members)
+        of_strangers = None if claim.may_read is None else frozenset()
+        unsealed.update(dict.fromkeys((*claim.unsealed, *claim.members)))
+        for writer, read in (claim.may_read or {}).items():
+            unsealed[writer] = frozenset(TopicPartition(topic, number) for topic in read for number in read[topic])
     for message in messages:
         match message:
             case ControllerClaim() if claim is not None:  # the same one, or one before: it has said it again
                 epoch = max(epoch, message.epoch)
             case ControllerClaim():
                 epoch, paused, settled = max(epoch, message.epoch), message.paused, message.settled
-                unsealed.update(message.unsealed, message.members)
+                unsealed.update(dict.fromkeys((*message.unsealed, *message.members)))
             case ConsumerReport():
                 epoch = max(epoch, message.applied_epoch)
-                (left if message.state is ConsumerState.LEAVING else unsealed).add(message.writer)
+                unsealed.setdefault(message.writer, of_strangers)
+                if message.state is ConsumerState.LEAVING:
+                    left.add(message.writer)
             case ControlRequest(action=ControlAction.PAUSE | ControlAction.RESUME as action):
                 paused = action is ControlAction.PAUSE
             case ControlRequest():
                 pass
-    return Beginning(epoch + 1, paused, tuple(sorted(unsealed - left - set(settled))), settled)
+    unsealed = {writer: unsealed[writer] for writer in sorted(unsealed.keys() - left - set(settled))}
+    return Beginning(epoch + 1, paused, unsealed, settled, of_strangers)
+
+
+def claiming(claim: Claim, epoch: int, incarnation: str, sent_at: float, heard_to: int) -> ControllerClaim:
+    """The claim as a message, from which `beginning` makes the same again."""
+    known = {writer: reach for writer, reach in {**claim.unsealed, **claim.members}.items() if reach is not None}
+    return ControllerClaim(
+        epoch=epoch,
+        incarnation=incarnation,
+        sequence=claim.sequence,
+        sent_at=sent_at,
+        paused=claim.paused,
+        unsealed=tuple(claim.unsealed),
+        settled=claim.settled,
+        members=tuple(claim.members),
+        may_read={
+            writer: {
+                topic: tuple(partition.partition for partition in partitions)
+                for topic, partitions in groupby(sorted(reach), key=attrgetter("topic"))
+            }
+            for writer, reach in known.items()
+        },
+        heard_to=heard_to,
+        creation_limit=claim.creation_limit,
+    )

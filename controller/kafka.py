@@ -6,7 +6,7 @@ begins thereby fences the one before: what a deposed controller still sends is r
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import structlog
@@ -14,7 +14,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Kaf
 from confluent_kafka import TopicPartition as Position
 
 from controller.commands import Claim
-from controller.history import Beginning, beginning
+from controller.history import Beginning, beginning, claiming
 from domain import topics
 from domain.messages import (
     ConsumerCommand,
@@ -59,6 +59,7 @@ partition of its own, can exceed the default of a minute; nobody waits for it, a
 
 
 Received = ConsumerReport | ControlRequest | ControllerClaim | WriteSpeedReport
+Sent = ConsumerCommand | ControllerClaim | Decision
 
 
 class DeposedError(Exception):
@@ -125,7 +126,7 @@ class KafkaLink:
         claim, start = self._newest_claim(low, end)
         begun = beginning(self._said(start, end), claim)
         self._epoch, self._heard_to = begun.epoch, end
-        self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled))
+        self.send([self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled))])
         # Reports from before may be of processes that are gone, and speeds of any age. What has come since the history
         # was read counts: an operator's request may be among it.
         speeds, end_of_speeds = self._last_speeds()
@@ -134,26 +135,9 @@ class KafkaLink:
         self._consumer.assign(self._received_from)
         return replace(begun, speeds=speeds)
 
-    def claim(self, claim: Claim) -> None:
-        """Says who acts, and what the next controller has to know: all that was received until now has to be in it.
-
-        Raises:
-            DeposedError: another controller has begun.
-            KafkaException: it could not be sent.
-        """
-        message = ControllerClaim(
-            epoch=self._epoch,
-            incarnation=self._incarnation,
-            sequence=claim.sequence,
-            sent_at=time.time(),
-            paused=claim.paused,
-            unsealed=claim.unsealed,
-            settled=claim.settled,
-            members=claim.members,
-            heard_to=self._heard_to,
-            creation_limit=claim.creation_limit,
-        )
-        self._send([(self._names.metadata, topics.CONTROLLER_PARTITION, message)])
+    def claim(self, claim: Claim) -> ControllerClaim:
+        """The claim as a message to be sent, now or later: all that was received until now has to be in it."""
+        return claiming(claim, self._epoch, self._incarnation, time.time(), self._heard_to)
 
     def decided_since(self, moment: float) -> list[Decision]:
         """The decisions of all controllers since then (s since the epoch), in their order.
@@ -210,34 +194,22 @@ class KafkaLink:
                 log.warning("a message was dropped", where=where, reason=str(error))
         return received
 
-    def send(self, messages: Iterable[ConsumerCommand | Decision]) -> None:
+    def send(self, messages: Sequence[Sent]) -> None:
         """Sends the messages, all or none, and returns when the brokers have them.
 
         Raises:
             DeposedError: another controller has begun.
             KafkaException: they are not known to have been sent; they are all visible later, or none is.
         """
-        names = self._names
-        self._send(
-            [
-                (names.decisions, 0, message)
-                if isinstance(message, Decision)
-                else (names.metadata, message.consumer, message)
-                for message in messages
-            ]
-        )
-
-    def close(self) -> None:
-        self._consumer.close()
-
-    def _send(self, records: list[tuple[str, int, ConsumerCommand | ControllerClaim | Decision]]) -> None:
-        if not records:
+        if not messages:
             return
         try:
             self._finish()
             self._producer.begin_transaction()
             self._unfinished = self._producer.abort_transaction
-            for topic, partition, message in records:
+            for message in messages:
+                topic = self._names.decisions if isinstance(message, Decision) else self._names.metadata
+                partition = message.consumer if isinstance(message, ConsumerCommand) else topics.CONTROLLER_PARTITION
                 own = message.model_copy(update={"group": self._group})
                 told = self._compare_clocks if isinstance(message, ControllerClaim) else None
                 self._producer.produce(topic, own.encode(), partition=partition, on_delivery=told)
@@ -254,6 +226,9 @@ class KafkaLink:
         kind, timestamp_ms = record.timestamp()
         if error is None and kind == TIMESTAMP_LOG_APPEND_TIME:
             self._brokers_ahead_s = timestamp_ms / 1000 - time.time()
+
+    def close(self) -> None:
+        self._consumer.close()
 
     def _finish(self) -> None:
         """Ends the transaction that was begun, if there is one: the client takes no new one before."""

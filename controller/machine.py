@@ -59,7 +59,8 @@ SYNCHRONIZE_RESEND_S = 1.0
 TRIES = 3
 """After so many failures in a row to create a consumer of a number, others are tried before it."""
 CLAIM_EVERY_S = 2.0
-"""A controller says so often who acts and what the next one must know. Silence is told by what it hears of itself."""
+"""A controller says so often, and with every start, who acts and what the next one must know. Silence is told by what
+it hears of itself."""
 LONGEST_GAP_S = 4 * CLAIM_EVERY_S
 """Where less of its own claims comes back, it could hear nothing: silence is counted anew, since it takes consumers a
 moment to be heard again."""
@@ -165,7 +166,7 @@ class Controller:
                 self._restraints.paused = beginning.paused
                 for decision in decided:
                     self._restraints.was_decided(decision)
-                self.group.former.inherit(beginning.unsealed, beginning.settled)
+                self.group.former.inherit(beginning.unsealed, beginning.settled, beginning.of_strangers)
                 self._claimed_at = self._now
                 self._began_at = self._heard_until = self._listens_since = self._now
                 if beginning.speeds is not None:
@@ -211,7 +212,15 @@ class Controller:
         self._measured_at = speeds.measured_at
 
     def _proceed(self) -> list[Command]:
-        commands = [*self._claim(), *self._give_up()]
+        commands = self._turn()
+        # The next controller has to know of each start: who was sent one may write.
+        starts = any(isinstance(command, Send) and command.command.action is Action.START for command in commands)
+        if starts or self._now - self._claimed_at >= CLAIM_EVERY_S:
+            commands.append(self._claim())
+        return commands
+
+    def _turn(self) -> list[Command]:
+        commands = self._give_up()
         if not self._synchronized:
             commands += self._synchronize()
             self._synchronized = self._began_at > -math.inf and not self._unsynchronized
@@ -223,15 +232,14 @@ class Controller:
         self._leave_the_fallen()
         return [*commands, *self._give_readers(), *self._carry_out(), *self._watch()]
 
-    def _claim(self) -> list[Command]:
-        if self._now - self._claimed_at < CLAIM_EVERY_S:
-            return []
+    def _claim(self) -> Claim:
         former = self.group.former
-        former.settle_everywhere_sealed({partition.topic for partition in self._interest.named})
+        if self._synchronized:  # before, a consumer may be found to be one of them
+            former.settle_everywhere_sealed({partition.topic for partition in self._interest.named})
         self._claims += 1
         self._claimed_at = self._claims_on_their_way[self._claims] = self._now
         members = self.group.counted_on
-        return [Claim(self._claims, self.paused, former.unsealed, former.settled, members, self._creation_limit)]
+        return Claim(self._claims, self.paused, former.unsealed, former.settled, members, self._creation_limit)
 
     def _hear_claim(self, sequence: int) -> None:
         sent_at = self._claims_on_their_way.get(sequence)

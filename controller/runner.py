@@ -26,12 +26,11 @@ from controller.events import (
 )
 from controller.fleet import ConsumerFleet, FleetError
 from controller.history import Beginning
-from controller.kafka import Received
+from controller.kafka import Received, Sent
 from controller.machine import Controller, State
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.messages import (
-    ConsumerCommand,
     ConsumerReport,
     ControllerClaim,
     ControlRequest,
@@ -55,9 +54,9 @@ class Link(Protocol):
 
     def receive(self, timeout_s: float) -> list[Received]: ...
 
-    def send(self, messages: list[ConsumerCommand | Decision]) -> None: ...
+    def claim(self, claim: Claim) -> ControllerClaim: ...
 
-    def claim(self, claim: Claim) -> None: ...
+    def send(self, messages: list[Sent]) -> None: ...
 
 
 class Audience:
@@ -129,7 +128,7 @@ class _Runner:
         self._known: frozenset[ConsumerId] = frozenset()
         """The consumers that the machine believes to exist."""
         self._answer: tuple[int, Future[Solution]] | None = None
-        self._unsent: list[ConsumerCommand | Decision] = []
+        self._unsent: list[Sent] = []
         self._noticed: list[Event] = []
         """What came of commands at once."""
         self._paused = False
@@ -227,27 +226,21 @@ class _Runner:
         if claim.paused is not self._paused:
             self._paused = claim.paused
             log.info("the controller is paused" if claim.paused else "the controller goes on")
-        try:
-            self._link.claim(claim)
-        except KafkaException as error:
-            _raise_fatal(error)
-            log.warning("nothing can be claimed just now", reason=str(error))
+        # It says all that one before says which is not sent yet.
+        self._unsent = [each for each in self._unsent if not isinstance(each, ControllerClaim)]
+        self._unsent.append(self._link.claim(claim))
 
     def _send(self) -> bool:
-        """Sends what is due; False where it could not be, and is tried again: commands may arrive twice."""
+        """Sends what is due, all or nothing; False where it could not be, and is tried again: it may arrive twice."""
         try:
             self._link.send(self._unsent)
         except KafkaException as error:
-            _raise_fatal(error)
+            if error.args[0].fatal():
+                raise
             log.warning("nothing can be sent just now", reason=str(error), waiting=len(self._unsent))
             return False
         self._unsent.clear()
         return True
-
-
-def _raise_fatal(error: KafkaException) -> None:
-    if error.args[0].fatal():
-        raise error
 
 
 def _event(at: float, message: Received) -> Event:

@@ -42,6 +42,7 @@ TAKEOVER_ON_SERVICES = (
     "test_what_the_former_reader_does_counts_until_it_is_sealed_and_nothing_after"
 )
 ONE_READER = f"{MODEL}::test_no_partition_has_two_readers_and_the_group_can_always_converge"
+WITHOUT_REACH = f"{MODEL}::test_so_it_is_where_claims_do_not_say_what_each_may_read"
 STOPPED_FIRST = f"{MESSAGES}::test_a_partition_is_started_elsewhere_only_when_its_reader_has_said_that_it_stopped"
 NAMED = f"{MESSAGES}::test_a_start_names_who_read_and_is_gone"
 OBEYED_FIRST = f"{MESSAGES}::test_a_controller_that_begins_starts_nothing_before_all_that_there_are_obey_it"
@@ -79,7 +80,7 @@ GUARDS = (
         "A partition is stopped, the stop acknowledged, and only then the partition started elsewhere",
         "it is started though another consumer may read it",
         "controller/handover.py",
-        "        and not readers.has_other(partition, member)\n",
+        "        and readers.get(partition, 0) == (partition in member.known_to_read)\n",
         "",
         [ONE_READER + faults(plans=2), f"{STOPPED_FIRST}[in memory]"],
         [f"{STOPPED_FIRST}[on a broker]"],
@@ -117,8 +118,17 @@ GUARDS = (
         "controller/group.py",
         "        if member.barrier and report.applied >= member.barrier:\n",
         "        if member.barrier:\n",
-        [ONE_READER + faults(plans=1, replacements=1, losses=1), f"{OBEYED_FIRST}[in memory]"],
+        [WITHOUT_REACH + faults(plans=1, replacements=1, losses=1), f"{OBEYED_FIRST}[in memory]"],
         [f"{OBEYED_FIRST}[on a broker]"],
+    ),
+    Guard(
+        "A claim goes with every start (`Guards.claims_with_starts`)",
+        "claims come every two seconds",
+        "controller/machine.py",
+        "        if starts or self._now - self._claimed_at >= CLAIM_EVERY_S:\n",
+        "        if self._now - self._claimed_at >= CLAIM_EVERY_S:\n",
+        ["tests/controller/test_controller_machine.py::test_what_was_started_last_is_known_to_the_next_controller"],
+        [],
     ),
     Guard(
         "A controller's epoch is higher than that of every one before it",
@@ -211,17 +221,17 @@ GUARDS = (
         "A controller says for the next one who may still write",
         "its claims name nobody",
         "controller/machine.py",
-        "return [Claim(self._claims, self.paused, former.unsealed, former.settled, members, self._creation_limit)]",
-        "return [Claim(self._claims, self.paused, (), former.settled, members, self._creation_limit)]",
+        "return Claim(self._claims, self.paused, former.unsealed, former.settled, members, self._creation_limit)",
+        "return Claim(self._claims, self.paused, {}, former.settled, members, self._creation_limit)",
         [f"{MESSAGES}::test_a_controller_says_for_the_next_one_who_may_still_write[in memory]"],
         [f"{MESSAGES}::test_a_controller_says_for_the_next_one_who_may_still_write[on a broker]"],
     ),
     Guard(
         "A controller says for the next one whom it counts on (`Guards.claims_name_members`)",
         "its claims do not name them",
-        "controller/kafka.py",
-        "            members=claim.members,\n",
-        "",
+        "controller/history.py",
+        "for writer, reach in {**claim.unsealed, **claim.members}.items()",
+        "for writer, reach in claim.unsealed.items()",
         ["tests/controller/test_beginning.py::test_a_member_that_has_left_since_the_claim_is_not_sealed"],
         ["tests/controller/test_controller_kafka.py::test_a_controller_begins_with_what_the_newest_claim_says"],
     ),

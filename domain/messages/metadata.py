@@ -19,8 +19,10 @@ from domain.messages.codec import (
     Message,
     MessageError,
     Part,
+    PartitionNumber,
     PartitionRef,
     Partitions,
+    Topic,
     Words,
     describe,
 )
@@ -193,6 +195,10 @@ class ControllerClaim(Message):
     """Processes that were heard of, and need not be sealed any more: the newest of them, the oldest first."""
     members: tuple[Writer, ...] = ()
     """Processes that are counted on, in ascending order. None of those that have said that they leave."""
+    may_read: dict[Writer, dict[Topic, tuple[PartitionNumber, ...]]] | None = None
+    """What, by topic, each of the unsealed and the members reads or was sent a start of, and is neither known to have
+    let go nor sealed on. Who is not in it may read anything. A claim goes in one transaction with every start: who is
+    in none was sent none. None in the claims of versions that sent starts alone."""
     heard_to: Count | None = None
     """The offset of partition 0 before which all is taken in that was said there: the next controller need not read
     it. None in the claims of versions that do not name members: the next one reads all that there is."""

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from consumer.claims import RELEASED, Committed, claim, to_seal
 from consumer.commands import Holding
-from controller.former_writers import FormerWriters
+from controller.former_writers import FormerWriters, Reach
 from controller.group import Group, Member, Pending
 from controller.handover import next_steps
 from domain.assignment import Assignment, ConsumerId
@@ -59,6 +59,10 @@ class Guards(NamedTuple):
     tells_what_it_takes_over: bool = True
     """A successor shows whether it reads, or only holds, a partition."""
     claims_name_members: bool = True
+    claims_say_what_each_may_read: bool = True
+    """Otherwise whoever was heard of may have read anything, as after a claim of version 0.1."""
+    claims_with_starts: bool = True
+    """A claim is sent with every start."""
 
 
 NO_FAULTS, ALL_GUARDS = Faults(plans=0), Guards()
@@ -119,6 +123,7 @@ class FrozenMember(NamedTuple):
     pending: tuple[tuple[TopicPartition, Action, Order], ...]
     named: tuple[tuple[TopicPartition, frozenset[str]], ...]
     barrier: Order | None
+    unbound: bool
     condemned: bool
 
 
@@ -130,8 +135,9 @@ class FrozenController(NamedTuple):
     desired: Assignment
     members: tuple[FrozenMember, ...]
     ended: frozenset[str]
-    unsealed: tuple[tuple[str, frozenset[TopicPartition] | None, frozenset[str]], ...]
+    unsealed: tuple[tuple[str, Reach, frozenset[str]], ...]
     settled: tuple[str, ...]
+    of_strangers: Reach
     synchronized: bool
 
 
@@ -162,11 +168,9 @@ class Acting:
             self.desired,
             tuple(map(_frozen, self.group.values())),
             frozenset(self.group._ended),
-            tuple(
-                (name, None if each.partitions is None else frozenset(each.partitions), frozenset(each.sealed))
-                for name, each in sorted(former._unsealed.items())
-            ),
+            tuple((name, each.partitions, frozenset(each.sealed)) for name, each in sorted(former._unsealed.items())),
             tuple(sorted(former.settled)),
+            former.of_strangers,
             self.synchronized,
         )
 
@@ -181,6 +185,7 @@ def _frozen(member: Member) -> FrozenMember:
         tuple((partition, each.action, each.order) for partition, each in sorted(member.pending.items())),
         tuple(sorted(member.named.items(), key=lambda item: item[0])),
         member.barrier,
+        member.unbound,
         member.condemned,
     )
 
@@ -189,9 +194,9 @@ def thaw(frozen: FrozenController) -> Acting:
     group = Group()
     group._ended = set(frozen.ended)
     group.former = FormerWriters()
-    group.former.inherit((), frozen.settled)
-    for name, partitions, sealed in frozen.unsealed:
-        group.former.add(name, partitions)
+    unsealed = {name: partitions for name, partitions, _ in frozen.unsealed}
+    group.former.inherit(unsealed, frozen.settled, frozen.of_strangers)
+    for name, _, sealed in frozen.unsealed:
         group.former._unsealed[name].sealed = set(sealed)
     for each in frozen.members:
         group._members[each.consumer] = Member(
@@ -205,6 +210,7 @@ def thaw(frozen: FrozenController) -> Acting:
             pending={partition: Pending(action, order, 0.0, 0.0) for partition, action, order in each.pending},
             named=dict(each.named),
             barrier=each.barrier,
+            unbound=each.unbound,
             condemned=each.condemned,
         )
     return Acting(frozen.epoch, frozen.sequence, frozen.desired, group, frozen.synchronized)
@@ -217,8 +223,8 @@ class World(NamedTuple):
     """All that were sent and may still count."""
     heard: frozenset[str] = frozenset()
     """The writers of which partition 0 has a report since the newest claim."""
-    claimed_members: tuple[str, ...] = ()
-    claimed_unsealed: tuple[str, ...] = ()
+    claimed: tuple[tuple[str, Reach], ...] = ()
+    """Members and others."""
     claimed_settled: tuple[str, ...] = ()
     sealed: frozenset[tuple[str, str]] = frozenset()
     fenced: frozenset[str] = frozenset()
@@ -288,9 +294,9 @@ class Model:
         for process in (first, second):
             acting.group.add(process.consumer, 0.0)
             acting.group.receive(_report(process.consumer, "a", NEWEST, process.newest), 0.0)
-        heard = frozenset({first.writer, second.writer})
+        acting.group.former.of_strangers = frozenset()
         notes = tuple((partition, claim(first.writer)) for partition in self.partitions)
-        return World(acting.freeze(), (first, second), heard=heard, notes=notes, left=faults)
+        return self._claimed(World(acting.freeze(), (first, second), notes=notes, left=faults))
 
     @staticmethod
     def out_of_names(world: World) -> bool:
@@ -394,14 +400,8 @@ class Model:
             if said is None or heard > sequence or sequence == heard < NEWEST:
                 continue
             again = heard == NEWEST  # it says the same once more
-            controller, sent = self._heard(
-                world.controller, process.consumer, process.incarnation, sequence, said, again
-            )
-            following = _canonical(
-                world._replace(
-                    heard=world.heard | {process.writer}, controller=controller, commands=world.commands | sent
-                )
-            )
+            done = self._heard(world.controller, process.consumer, process.incarnation, sequence, said, again)
+            following = self._having_done(world._replace(heard=world.heard | {process.writer}), done)
             if following != world:
                 yield following
 
@@ -472,7 +472,7 @@ class Model:
             yield self._replaced(self._claimed(begun))
         if left.claims:
             claimed = self._claimed(world._replace(left=left._replace(claims=left.claims - 1)))
-            if claimed.heard != world.heard or claimed.claimed_unsealed != world.claimed_unsealed:
+            if (claimed.heard, claimed.claimed) != (world.heard, world.claimed):
                 yield claimed
         if left.resends and controller.synchronized:
             fewer = world._replace(left=left._replace(resends=left.resends - 1))
@@ -483,20 +483,27 @@ class Model:
     def _replaced(self, world: World) -> World:
         """Another controller begins."""
         acting = Acting(world.controller.epoch + 1, 0, Assignment(), Group(), synchronized=False)
-        named = world.heard.union(world.claimed_members, world.claimed_unsealed)
-        unsealed = named - set(world.claimed_settled)
-        acting.group.former.inherit(sorted(unsealed), world.claimed_settled)
+        of_strangers: Reach = frozenset() if self.guards.claims_say_what_each_may_read else None
+        unsealed = {**dict.fromkeys(world.heard, of_strangers), **dict(world.claimed)}
+        for settled in world.claimed_settled:
+            unsealed.pop(settled, None)
+        acting.group.former.inherit(unsealed, world.claimed_settled, of_strangers)
         for member in world.controller.members:
             acting.group.add(member.consumer, 0.0, barrier=acting.next_order())
         return self._after(world, acting)
 
     def _claimed(self, world: World) -> World:
         """The controller has said what it knows."""
-        group = thaw(world.controller).group
+        acting = thaw(world.controller)
+        group = acting.group
+        if acting.synchronized:
+            group.former.settle_everywhere_sealed({partition.topic for partition in self.partitions})
+        named = {**group.former.unsealed, **(group.counted_on if self.guards.claims_name_members else {})}
+        says = self.guards.claims_say_what_each_may_read
         return world._replace(
+            controller=acting.freeze(),
             heard=frozenset(),
-            claimed_members=group.counted_on if self.guards.claims_name_members else (),
-            claimed_unsealed=group.former.unsealed,
+            claimed=tuple((name, reach if says else None) for name, reach in sorted(named.items())),
             claimed_settled=tuple(sorted(group.former.settled)),
         )
 
@@ -504,8 +511,15 @@ class Model:
 
     def _after(self, world: World, acting: Acting, *, resend: bool = False) -> World:
         """What the controller does of itself after it has learned something."""
-        controller, sent = self._does(acting, resend=resend)
-        return _canonical(world._replace(controller=controller, commands=world.commands | sent))
+        return self._having_done(world, self._does(acting, resend=resend))
+
+    def _having_done(self, world: World, done: Done) -> World:
+        controller, sent = done
+        after = world._replace(controller=controller, commands=world.commands | sent)
+        guards, starts = self.guards, any(each.action is Action.START for each in sent)
+        if starts and guards.claims_with_starts and guards.claims_say_what_each_may_read:
+            after = self._claimed(after)
+        return _canonical(after)
 
     def _hears(
         self,
@@ -532,7 +546,7 @@ class Model:
                 if member.barrier is not None and member.incarnation is not None:
                     sent.add(Sent(member.consumer, member.incarnation, member.barrier, Action.STOP, (), ()))
                     if not self.guards.has_barriers:
-                        member.barrier = None
+                        member.barrier, member.unbound, member.pending = None, False, {}
             if all(member.barrier is None for member in counted_on):
                 acting.synchronized = True
                 acting.desired = group.assignment

@@ -17,10 +17,12 @@ from domain.messages import (
     MessageToController,
     decode_to_controller,
 )
+from domain.partitions import TopicPartition
 from domain.topics import CONTROLLER_PARTITION, TopicNames
 from tests.transactional_brokers import Brokers
 
 AN_HOUR_OF_REPORTS = 20_000
+NOTHING, READS = frozenset[TopicPartition](), frozenset({TopicPartition("orders", 0), TopicPartition("orders", 2)})
 
 
 @pytest.fixture
@@ -69,10 +71,11 @@ def test_a_controller_begins_from_the_newest_claim_however_long_the_group_has_ru
     before = a_link()
     before.begin()
     decoded.clear()
-    before.claim(Claim(1, paused=True, unsealed=("5/e",), settled=("6/f",), members=("7/a",)))
+    before.send([before.claim(Claim(1, paused=True, unsealed={"5/e": None}, settled=("6/f",), members={"7/a": READS}))])
     say(brokers, [a_report(8)] * 3_000)
     begun = a_link().begin()
-    assert begun == Beginning(epoch=3, paused=True, unsealed=("5/e", "7/a", "8/a"), settled=("6/f",))
+    heard_of = {"5/e": None, "7/a": READS, "8/a": NOTHING}
+    assert begun == Beginning(3, paused=True, unsealed=heard_of, settled=("6/f",), of_strangers=NOTHING)
     assert len(decoded) < 3_100, "what was said before the claim is not even decoded"
 
 
@@ -81,8 +84,8 @@ def test_what_its_predecessor_had_not_heard_when_it_claimed_is_read(brokers: Bro
     before = a_link()
     before.begin()
     say(brokers, [ControlRequest(action=ControlAction.PAUSE, sent_at=1.0), a_report(3)])
-    before.claim(Claim(1, paused=False, unsealed=(), settled=()))
-    assert a_link().begin() == Beginning(epoch=2, paused=True, unsealed=("3/a",))
+    before.send([before.claim(Claim(1, paused=False, unsealed={}, settled=()))])
+    assert a_link().begin() == Beginning(2, paused=True, unsealed={"3/a": NOTHING}, of_strangers=NOTHING)
 
 
 def test_what_was_received_before_a_claim_is_not_read_again(brokers: Brokers) -> None:
@@ -91,23 +94,24 @@ def test_what_was_received_before_a_claim_is_not_read_again(brokers: Brokers) ->
     before.begin()
     say(brokers, [a_report(3), a_report(4, ConsumerState.LEAVING)])
     assert len(before.receive(0.1)) == 3, "its own claim as well"
-    before.claim(Claim(1, paused=False, unsealed=(), settled=(), members=("9/z",)))
-    assert a_link().begin() == Beginning(epoch=2, unsealed=("9/z",))
+    before.send([before.claim(Claim(1, paused=False, unsealed={}, settled=(), members={"9/z": READS}))])
+    assert a_link().begin() == Beginning(2, unsealed={"9/z": READS}, of_strangers=NOTHING)
 
 
 def test_a_member_that_has_left_since_the_claim_is_not_sealed(brokers: Brokers) -> None:
     before = a_link()
     before.begin()
-    before.claim(Claim(1, paused=False, unsealed=(), settled=(), members=("3/a", "4/a")))
+    before.send([before.claim(Claim(1, paused=False, unsealed={}, settled=(), members={"3/a": None, "4/a": None}))])
     say(brokers, [a_report(3, ConsumerState.LEAVING)])
-    assert a_link().begin().unsealed == ("4/a",)
+    assert a_link().begin().unsealed == {"4/a": None}
 
 
 def test_where_the_newest_claim_names_no_members_everything_is_read_and_nothing_kept(brokers: Brokers) -> None:
     """Hole 1: claims of the version before tell neither who is a member nor up to where their controller had heard."""
     old = ControllerClaim(epoch=4, incarnation="old", sent_at=1.0, unsealed=("5/e",), settled=("6/f",))
     say(brokers, [a_report(7), *[a_report(6)] * 1_000, a_report(6), old, a_report(8)])
-    assert a_link().begin() == Beginning(epoch=5, unsealed=("5/e", "6/a", "7/a", "8/a"), settled=("6/f",))
+    heard_of = dict.fromkeys(("5/e", "6/a", "7/a", "8/a"))
+    assert a_link().begin() == Beginning(epoch=5, unsealed=heard_of, settled=("6/f",))
     (begins,) = [claim for claim in claims(brokers) if claim.epoch == 5]
     assert begins.unsealed == ("5/e", "6/a", "7/a", "8/a")
     assert begins.heard_to == 1_004
@@ -117,5 +121,38 @@ def test_a_controller_says_which_processes_it_counts_on(brokers: Brokers) -> Non
     """Hole 1: so that the next one need not find their reports."""
     link = a_link()
     link.begin()
-    link.claim(Claim(1, paused=False, unsealed=(), settled=(), members=("3/a",)))
+    link.send([link.claim(Claim(1, paused=False, unsealed={}, settled=(), members={"3/a": None}))])
     assert claims(brokers)[-1].members == ("3/a",)
+
+
+def test_after_a_claim_that_does_not_say_what_each_may_read_anybody_may_have_read_anything(brokers: Brokers) -> None:
+    """Hole 12: version 0.1 sent starts without a claim, so who reported after it may have been sent one."""
+    before = a_link()
+    before.begin()
+    claim = before.claim(Claim(1, paused=False, unsealed={"5/e": READS}, settled=(), members={"3/a": READS}))
+    say(brokers, [claim.model_copy(update={"may_read": None}), a_report(4)])
+    assert a_link().begin() == Beginning(2, unsealed=dict.fromkeys(("3/a", "4/a", "5/e")))
+
+
+@pytest.mark.usefixtures("brokers")
+def test_a_claim_says_all_that_the_next_controller_knows() -> None:
+    """Hole 12: what each may read, and of whom it is not known."""
+    link = a_link()
+    link.begin()
+    link.send(
+        [link.claim(Claim(1, paused=False, unsealed={"5/e": None, "6/f": READS}, settled=(), members={"3/a": NOTHING}))]
+    )
+    heard_of = {"3/a": NOTHING, "5/e": None, "6/f": READS}
+    assert a_link().begin() == Beginning(2, unsealed=heard_of, of_strangers=NOTHING)
+    assert a_link().begin() == Beginning(3, unsealed=heard_of, of_strangers=NOTHING), "its first claim says it again"
+
+
+def test_a_claim_that_waits_to_be_sent_says_up_to_where_was_heard_when_it_was_made(brokers: Brokers) -> None:
+    """Hole 12: claims go with starts, and are kept with them while the brokers take nothing."""
+    link = a_link()
+    link.begin()
+    claim = link.claim(Claim(1, paused=False, unsealed={}, settled=()))
+    say(brokers, [a_report(3)])
+    link.receive(0.1)
+    link.send([claim])
+    assert a_link().begin().unsealed == {"3/a": NOTHING}

@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from cli.topics import Cluster
 from controller.commands import Claim
+from controller.former_writers import Reach
 from controller.history import Beginning
 from controller.kafka import DeposedError, KafkaLink, Received
 from domain.messages import (
@@ -28,6 +29,8 @@ from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from domain.topics import TopicNames
 from tests.services import SharedBroker
+
+READS = frozenset({TopicPartition("orders", 0)})
 
 
 @pytest.fixture
@@ -126,11 +129,13 @@ def test_a_controller_begins_with_what_the_newest_claim_says(
     before.begin()
     send(broker, names.metadata, *[a_report(sequence).encode() for sequence in range(2_000)])
     assert len(receive(before, 2_000)) == 2_000
-    before.claim(Claim(1, paused=True, unsealed=("5/e",), settled=(), members=("3/c",)))
+    before.send([before.claim(Claim(1, paused=True, unsealed={"5/e": None}, settled=(), members={"3/c": READS}))])
     before.send([a_command(1)])
-    assert link().begin() == Beginning(epoch=2, paused=True, unsealed=("3/c", "5/e"))
+    heard_of: dict[str, Reach] = {"3/c": READS, "5/e": None}
+    assert link().begin() == Beginning(epoch=2, paused=True, unsealed=heard_of, of_strangers=frozenset())
     send(broker, names.metadata, a_report(1, consumer=4).encode())
-    assert link().begin() == Beginning(epoch=3, paused=True, unsealed=("3/c", "4/a", "5/e"))
+    heard_of["4/a"] = frozenset()
+    assert link().begin() == Beginning(epoch=3, paused=True, unsealed=heard_of, of_strangers=frozenset())
 
 
 def test_a_decision_on_many_thousand_partitions_can_be_sent(link: Callable[[], KafkaLink]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from controller.machine import State
 from controller.settings import ControllerSettings
-from domain.messages import Throughput
+from domain.messages import Action, Throughput
 from domain.partitions import TopicPartition
 from tests.controller.world import World
 
@@ -47,6 +47,16 @@ def test_every_partition_gets_a_consumer_within_the_packing_capacity() -> None:
     run(world, 10)
     assert loads(world) == [75.0, 75.0]
     assert world.controller.state is State.SENTINEL
+
+
+def test_what_was_started_last_is_known_to_the_next_controller() -> None:
+    """Hole 12: whoever was heard of was taken for one that may have read anything."""
+    world = a_world(partitions(6, 25.0))
+    while Action.START not in [command.action for _, command in world.commands]:
+        world.step(0.3)
+    world.begin_controller()
+    known = world.controller.group.former.unsealed.values()
+    assert sorted(len(reach) for reach in known if reach is not None) == [3, 3]
 
 
 def test_an_idle_topic_has_one_consumer() -> None:

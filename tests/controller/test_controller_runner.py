@@ -13,14 +13,14 @@ from structlog.testing import capture_logs
 
 from controller.commands import Claim
 from controller.fleet import FleetError
-from controller.history import Beginning
-from controller.kafka import DeposedError, Received
+from controller.history import Beginning, claiming
+from controller.kafka import DeposedError, Received, Sent
 from controller.runner import run
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.messages import (
-    ConsumerCommand,
     ControlAction,
+    ControllerClaim,
     ControlRequest,
     Decision,
     DecisionKind,
@@ -53,8 +53,8 @@ class MemoryGroup:
     def begin(self) -> Beginning:
         return Beginning(epoch=1, paused=self.paused)
 
-    def claim(self, claim: Claim) -> None:
-        self.claims.append(claim.paused)
+    def claim(self, claim: Claim) -> ControllerClaim:
+        return claiming(claim, 1, "1", time.time(), 0)
 
     def decided_since(self, moment: float) -> list[Decision]:
         return [decision for decision in self.decisions if decision.decided_at >= moment]
@@ -71,7 +71,7 @@ class MemoryGroup:
             consumer.ready = True
         return reports
 
-    def send(self, messages: list[ConsumerCommand | Decision]) -> None:
+    def send(self, messages: list[Sent]) -> None:
         if self.deposed:
             raise DeposedError("another controller has begun")
         if self.refuse_sending and messages:
@@ -80,6 +80,8 @@ class MemoryGroup:
         for message in messages:
             if isinstance(message, Decision):
                 self.decisions.append(message)
+            elif isinstance(message, ControllerClaim):
+                self.claims.append(message.paused)
             elif (consumer := self.alive.get(message.consumer)) is not None:
                 consumer.apply(message)
 

@@ -39,12 +39,33 @@ def test_so_it_is_where_the_partitions_are_of_two_topics(faults: Faults) -> None
 
 
 @pytest.mark.parametrize(
+    "faults",
+    [
+        Faults(plans=1, replacements=1, losses=1),
+        pytest.param(Faults(plans=0, suspicions=1, replacements=1), marks=pytest.mark.slow(60)),
+    ],
+    ids=str,
+)
+def test_so_it_is_where_claims_do_not_say_what_each_may_read(faults: Faults) -> None:
+    """Those of version 0.1: whoever was heard of may have read anything."""
+    model = Model(OF_ONE_TOPIC, Guards(claims_say_what_each_may_read=False))
+    explored = explore(model, faults)
+    assert explored.wrong is None
+    assert stuck(model, explored) is None
+
+
+@pytest.mark.parametrize(
     ("guards", "faults"),
     [
         (Guards(seals=False), Faults(plans=1, suspicions=1)),
         (Guards(has_barriers=False), Faults(plans=1, replacements=1)),
         pytest.param(
             Guards(claims_name_members=False),
+            Faults(plans=1, suspicions=1, replacements=1),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            Guards(claims_with_starts=False),
             Faults(plans=1, suspicions=1, replacements=1),
             marks=pytest.mark.slow,
         ),
@@ -58,6 +79,7 @@ def test_so_it_is_where_the_partitions_are_of_two_topics(faults: Faults) -> None
         "starts name nobody",
         "a new controller has nobody obey it first",
         "claims do not name members",
+        "starts are sent without a claim",
         "who holds is taken for one who reads",
     ],
 )

@@ -21,7 +21,7 @@ from controller.events import (
     Started,
     Ticked,
 )
-from controller.history import Beginning, beginning
+from controller.history import Beginning, beginning, claiming
 from controller.machine import Controller, State
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
@@ -107,6 +107,9 @@ class World:
 
     def begin_controller(self) -> None:
         """The controller before this one, if any, is dead: what it knew is lost, except for what is on the topics."""
+        claims = [each for each in self.messages if isinstance(each[1], ControllerClaim)]
+        self.messages = [each for each in self.messages if each not in claims]
+        self.history += [claim for _, claim in claims]  # they were sent: whoever begins finds them
         begun = replace(self._beginning(), speeds=self.told)
         self.unheard.clear()
         self.controller = Controller(self.settings, begun.epoch)
@@ -154,18 +157,8 @@ class World:
         return FakeConsumer(consumer, f"process {self.born}")
 
     def claim(self, claim: Claim, epoch: int) -> None:
-        message = ControllerClaim(
-            epoch=epoch,
-            incarnation=f"controller {epoch}",
-            sequence=claim.sequence,
-            sent_at=self.now,
-            paused=claim.paused,
-            unsealed=claim.unsealed,
-            settled=claim.settled,
-            members=claim.members,
-            heard_to=len(self.history) - len(self.unheard),
-            creation_limit=claim.creation_limit,
-        )
+        heard_to = len(self.history) - len(self.unheard)
+        message = claiming(claim, epoch, f"controller {epoch}", self.now, heard_to)
         self.messages.append((self.now + 0.1 if claim.sequence else self.now, message))
 
     def arrivals(self) -> list[float]:

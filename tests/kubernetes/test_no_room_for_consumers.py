@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from kubernetes import client
 
 from controller.commands import Claim
-from controller.history import Beginning
-from controller.kafka import Received
+from controller.history import Beginning, claiming
+from controller.kafka import Received, Sent
 from controller.kubernetes.deployment import parse_template
 from controller.kubernetes.fleet import KubernetesFleet
 from controller.runner import run
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerCommand, ControllerClaim, Decision, Restraint, WriteSpeedReport
+from domain.messages import ControllerClaim, Decision, Restraint, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from solver import solve
@@ -56,10 +56,8 @@ class Link:
     def decided_since(self, _: float) -> list[Decision]:
         return []
 
-    def claim(self, claim: Claim) -> None:
-        self._claims.append(
-            ControllerClaim(epoch=1, incarnation="1", sequence=claim.sequence, sent_at=time.time(), paused=False)
-        )
+    def claim(self, claim: Claim) -> ControllerClaim:
+        return claiming(claim, 1, "1", time.time(), 0)
 
     def receive(self, timeout_s: float) -> list[Received]:
         time.sleep(timeout_s)
@@ -71,10 +69,12 @@ class Link:
         reports = [self.consumers[consumer].report(time.time()) for consumer in ready]
         return [*claims, WriteSpeedReport.of(speeds), *reports]
 
-    def send(self, messages: list[ConsumerCommand | Decision]) -> None:
+    def send(self, messages: list[Sent]) -> None:
         for message in messages:
             if isinstance(message, Decision):
                 self.decisions.append(message)
+            elif isinstance(message, ControllerClaim):
+                self._claims.append(message)
             elif (consumer := self.consumers.get(message.consumer)) is not None:
                 consumer.apply(message)
 
