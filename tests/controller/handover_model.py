@@ -286,17 +286,22 @@ class Model:
         )
 
     def beginning(self, faults: Faults) -> World:
-        """Two consumers are ready, and the first reads both partitions."""
+        """Two consumers are ready, and the first reads both partitions; where no claim goes with starts, it is about
+        to, and the newest claim was made before it was told to."""
+        told = self.guards.claims_with_starts
         acting = Acting(1, 1, self.plans[0], Group(), synchronized=True)
-        readings = tuple(Reading(partition, (), placed=True, claimed=True) for partition in self.partitions)
-        first = Process(1, "a", Report(Order(1, 1), self.partitions), applied=Order(1, 1), readings=readings)
+        readings = tuple(Reading(partition, (), placed=True, claimed=told) for partition in self.partitions)
+        said = Report(Order(1, 1), self.partitions, () if told else self.partitions)
+        first = Process(1, "a", said, applied=Order(1, 1), readings=readings)
         second = Process(2, "a", Report(Order(0, 0)))
         for process in (first, second):
             acting.group.add(process.consumer, 0.0)
             acting.group.receive(_report(process.consumer, "a", NEWEST, process.newest), 0.0)
         acting.group.former.of_strangers = frozenset()
-        notes = tuple((partition, claim(first.writer)) for partition in self.partitions)
-        return self._claimed(World(acting.freeze(), (first, second), notes=notes, left=faults))
+        notes = tuple((partition, claim(first.writer)) for partition in self.partitions if told)
+        world = World(acting.freeze(), (first, second), notes=notes, left=faults)
+        nothing = tuple((process.writer, frozenset[TopicPartition]()) for process in world.processes)
+        return self._claimed(world) if told else replace(world, claimed=nothing)
 
     @staticmethod
     def out_of_names(world: World) -> bool:

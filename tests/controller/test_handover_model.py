@@ -66,7 +66,7 @@ def test_so_it_is_where_claims_do_not_say_what_each_may_read(faults: Faults) -> 
         ),
         pytest.param(
             Guards(claims_with_starts=False),
-            Faults(plans=1, suspicions=1, replacements=1),
+            Faults(plans=0, suspicions=1, replacements=1),
             marks=pytest.mark.slow,
         ),
         pytest.param(
