@@ -20,7 +20,7 @@ from bench.figures import draw_course, markdown_table, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
 from bench.reaction import CALM_S, GROUP_WINDOW_S, LOAD, await_calm, handover, of_shift, planned, scaled, shifted
 from bench.running_group import Bench
-from bench.scale import Watch
+from bench.scale.process import Watch
 from bench.stepped_load import RECORD_BYTES, SteppedLoad
 from bench.timings import plan_s
 from bench.transcript import Transcript

@@ -24,7 +24,7 @@ PAGES = {
     "bench.pipeline": "pipeline.md",
     "bench.positions": "positions.md",
     "bench.reaction": "reaction.md",
-    "bench.scale": "scale.md",
+    "bench.scale.__main__": "scale.md",
     "bench.scaling": "scaling.md",
     "bench.steady": "steady.md",
     "tests.kubernetes.measure": "deployments.md",

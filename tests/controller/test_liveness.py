@@ -200,6 +200,22 @@ def test_what_a_dead_consumer_read_waits_for_no_solver() -> None:
     assert read(world) == world.speeds.keys()
 
 
+def test_deaths_that_come_faster_than_answers_leave_nothing_unread_for_long() -> None:
+    """The bar of `bench.scale`, in a small group: a solver of 12 s, and a death every 6 s for two minutes."""
+    world = WithASlowSolver(SETTINGS, 1, "not exact")
+    world.speeds = orders(60, 12.0)
+    run(world, 30)
+    world.solver_s = 12.0
+    read_at = dict.fromkeys(world.speeds, world.now)
+    for step in range(240):
+        if step % 12 == 0:
+            world.kill(world.random.choice(sorted(world.consumers)))
+        world.step()
+        read_at |= dict.fromkeys(read(world), world.now)
+        assert world.now - min(read_at.values()) <= 5.0
+    assert any(decision.engine == "mbfp" for decision in world.decisions[-8:]), "the solver's answers count"
+
+
 def test_a_hand_over_goes_on_while_the_solver_is_asked() -> None:
     """Hole 5: a partition that was let go stayed unread until the solver had answered about something else."""
     world = a_world(orders(4, 20.0))

@@ -5,75 +5,49 @@ protocol of `domain.messages.metadata` and read no data, so that one machine has
 speeds, in place of a monitor; the topics that they tell of do not exist.
 
 First the whole group begins from nothing. Then the speeds change, again and again, so that consumers are overloaded and
-partitions move. Every command has to arrive, and every report. Writes a page and its plot into a folder, and ends with
-exit code 1 where a bar is missed.
+partitions move. Every command has to arrive, and every report. At last consumers die, one every few seconds, while the
+solver is at work: what they read has to have another reader soon. All times are real ones. Writes a page and its plot
+into a folder, and ends with exit code 1 where a bar is missed.
 """
 
 import argparse
-import multiprocessing
 import sys
 import tempfile
-import threading
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 import numpy as np
-import psutil
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer
-from confluent_kafka import TopicPartition as Position
 
 from bench.figures import draw_course, markdown_table, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli import logs
-from cli.background import Background
+from bench.scale.crowd import Crowd, Traffic
+from bench.scale.deaths import BY_RULE, FOR_S, Deaths, deaths, section
+from bench.scale.process import NAMES, Watch, controller
 from cli.embedded.broker import Broker
 from cli.embedded.jars import KAFKA, obtain
 from cli.embedded.java import find_java
 from cli.errors import KcgaError
 from cli.packing.plotting import require_plotting
 from cli.topics import Cluster
-from consumer.commands import Holding
-from controller.kafka import KafkaLink
-from controller.runner import run as control
 from controller.settings import ControllerSettings
-from controller.status.board import Board
-from domain.assignment import ConsumerId
-from domain.messages import (
-    ConsumerCommand,
-    ConsumerReport,
-    ConsumerState,
-    Decision,
-    PartitionRef,
-    WriteSpeedReport,
-)
+from domain.messages import Decision
 from domain.partitions import TopicPartition
-from domain.speeds import Lag, WriteSpeeds
-from domain.topics import CONTROLLER_PARTITION, TopicNames
-from solver import solve
 
-GROUP = "scale"
 CAPACITY = 2_300_000.0
 FASTEST = 0.7
 """Of a partition, over the capacity."""
 FILL = 0.95
 """Of what plans give a consumer at most: no number of consumers fits to the last byte."""
 TRIPLED = 0.1
-REPORT_EVERY_S = 1.0
-"""The heartbeat of each consumer, and the interval of the monitor."""
 REST_S = 10.0
 """So long it is watched while nothing changes."""
 DECIDED_WITHIN_S = 20.0
 MOST_BYTES = 2**30
 """Of the controller's process."""
-NAMES = TopicNames()
-LARGE = {"compression.type": "lz4", "message.max.bytes": 50_000_000}
-"""Ten thousand speeds are one record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,200 +65,6 @@ class Passage:
     consumers: int
     migrations: int
     commands: int
-
-
-class PipeFleet:
-    """The controller's end of a pipe to whoever simulates its consumers."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-        self._exist: frozenset[ConsumerId] = frozenset()
-
-    def consumers(self) -> frozenset[ConsumerId]:
-        while self._pipe.poll():
-            self._exist -= self._pipe.recv()
-        return self._exist
-
-    def create(self, consumer: ConsumerId) -> None:
-        self._exist |= {consumer}
-        self._pipe.send(("create", consumer))
-
-    def delete(self, consumer: ConsumerId) -> None:
-        self._pipe.send(("delete", consumer))
-
-
-def run_controller(servers: str, settings: ControllerSettings, pipe: Connection, log: str) -> None:
-    """What the controller's process does until it is ended."""
-    with Path(log).open("w", encoding="utf-8") as stream:
-        logs.configure("controller", stream)
-        link = KafkaLink(servers, GROUP, names=NAMES)
-        control(settings, link, PipeFleet(pipe), solve, threading.Event(), audience=Board(GROUP, settings))
-
-
-@dataclass(slots=True)
-class Fake:
-    """A consumer that reads nothing."""
-
-    holding: Holding
-    reports: int = 0
-    report_at: float = 0.0
-    """When the next heartbeat is due."""
-
-
-@dataclass(slots=True)
-class Traffic:
-    """Messages, counted where they are sent and where they arrive."""
-
-    commands: int = 0
-    reports: int = 0
-    speeds: int = 0
-    """Reports of the monitor."""
-    delivered: int = 0
-    errors: list[str] = field(default_factory=list)
-
-
-class Crowd(Background):
-    """All simulated consumers, the simulated monitor, and who reads the decisions; works in its own thread.
-
-    Args:
-        servers: of the broker.
-        settings: of the controller: how many consumers there may be.
-        pipe: the other end of the controller's.
-    """
-
-    def __init__(self, servers: str, settings: ControllerSettings, pipe: Connection) -> None:
-        super().__init__("crowd")
-        self.traffic = Traffic()
-        self.decisions: list[tuple[float, Decision]] = []
-        """With when each arrived, on the monotonic clock."""
-        self._pipe = pipe
-        self._fakes: dict[ConsumerId, Fake] = {}
-        self._speeds: Mapping[TopicPartition, float] = {}
-        self._told_at = 0.0
-        self._lock = threading.Lock()
-        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, **LARGE})
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": servers,
-                "group.id": "crowd",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 50,
-            }
-        )
-        self._consumer.assign(
-            [
-                Position(NAMES.decisions, 0, OFFSET_BEGINNING),
-                *(Position(NAMES.metadata, n, OFFSET_BEGINNING) for n in range(1, settings.highest_consumer + 1)),
-            ]
-        )
-
-    def publish(self, speeds: Mapping[TopicPartition, float]) -> None:
-        """From now on these are the write speeds."""
-        with self._lock:
-            self._speeds = speeds
-            self._told_at = 0.0
-
-    def held(self) -> dict[TopicPartition, list[ConsumerId]]:
-        """Who holds each partition."""
-        with self._lock:
-            held: dict[TopicPartition, list[ConsumerId]] = {}
-            for number, fake in self._fakes.items():
-                for partition in fake.holding.stints:
-                    held.setdefault(partition, []).append(number)
-            return held
-
-    def _work(self) -> None:
-        while not self._stop.is_set():
-            records = self._consumer.consume(2000, 0.02)
-            with self._lock:
-                self._obey_the_fleet()
-                for record in records:
-                    self._take(record)
-                self._report()
-            self._producer.poll(0)
-        self._producer.flush(30)
-        self._consumer.close()
-
-    def _obey_the_fleet(self) -> None:
-        while self._pipe.poll():
-            what, number = self._pipe.recv()
-            if what == "create":
-                self._fakes[number] = Fake(Holding(number, uuid.uuid4().hex))
-            else:
-                self._fakes.pop(number, None)
-                self._pipe.send(frozenset({number}))
-
-    def _take(self, record: Message) -> None:
-        value = record.value()
-        if record.error() is not None or value is None:
-            self.traffic.errors.append(str(record.error()))
-        elif record.topic() == NAMES.decisions:
-            self.decisions.append((time.monotonic(), Decision.decode(value)))
-        else:
-            self.traffic.commands += 1
-            fake = self._fakes.get(record.partition() or 0)
-            if fake is not None:
-                fake.holding, _ = fake.holding.apply([ConsumerCommand.decode(value)])
-                fake.report_at = 0.0
-
-    def _report(self) -> None:
-        now = time.monotonic()
-        for number, fake in self._fakes.items():
-            if fake.report_at <= now:
-                # Spread over the interval, as those of processes that began at different times are.
-                fake.report_at = now + REPORT_EVERY_S * (1.0 if fake.reports else (number % 97) / 97)
-                fake.reports += 1
-                self._send(NAMES.metadata, _report_of(number, fake).encode())
-                self.traffic.reports += 1
-        if self._speeds and now >= self._told_at + REPORT_EVERY_S:
-            self._told_at = now
-            none = {partition: Lag(0, 0.0, None) for partition in self._speeds}
-            told = WriteSpeeds(time.time(), self._speeds, lags=none)
-            self._send(NAMES.write_speed, WriteSpeedReport.of(told).encode())
-            self.traffic.speeds += 1
-
-    def _send(self, topic: str, value: bytes) -> None:
-        while True:
-            try:
-                self._producer.produce(topic, value, partition=CONTROLLER_PARTITION, on_delivery=self._delivered)
-                return
-            except BufferError:
-                self._producer.poll(0.05)
-
-    def _delivered(self, error: KafkaError | None, _record: Message) -> None:
-        if error is None:
-            self.traffic.delivered += 1
-        else:
-            self.traffic.errors.append(error.str())
-
-
-def _report_of(number: ConsumerId, fake: Fake) -> ConsumerReport:
-    holding = fake.holding
-    return ConsumerReport(
-        consumer=number,
-        incarnation=holding.incarnation,
-        sequence=fake.reports,
-        sent_at=time.time(),
-        state=ConsumerState.READY,
-        applied_epoch=holding.applied.epoch,
-        applied_sequence=holding.applied.sequence,
-        partitions=tuple(PartitionRef.of(partition) for partition in holding.partitions),
-    )
-
-
-class Watch:
-    """The controller's process: its CPU time, and the most memory that it ever took."""
-
-    def __init__(self, pid: int) -> None:
-        self._process = psutil.Process(pid)
-        self.peak_bytes = 0
-
-    @property
-    def cpu_s(self) -> float:
-        self.peak_bytes = max(self.peak_bytes, self._process.memory_info().rss)
-        times = self._process.cpu_times()
-        return times.user + times.system
 
 
 def passage(what: str, crowd: Crowd, watch: Watch, speeds: Mapping[TopicPartition, float], within_s: float) -> Passage:
@@ -329,6 +109,19 @@ def passage(what: str, crowd: Crowd, watch: Watch, speeds: Mapping[TopicPartitio
     )
 
 
+def await_solver(crowd: Crowd, within_s: float) -> None:
+    """What was placed by rule the solver may improve on: waits for its answer, which a change would have to wait for.
+
+    Raises:
+        SystemExit: it does not come in time.
+    """
+    deadline = time.monotonic() + within_s
+    while crowd.decisions[-1][1].engine == BY_RULE:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"the solver has not answered after {within_s:g} s")
+        time.sleep(0.1)
+
+
 def changing(partitions: int, load: float, changes: int, seed: int) -> Iterator[dict[TopicPartition, float]]:
     """Log-normal speeds; then, at each change, a tenth of the partitions triples, and all others slow down for it.
 
@@ -346,25 +139,6 @@ def changing(partitions: int, load: float, changes: int, seed: int) -> Iterator[
         sizes = np.minimum(sizes * load / sizes.sum(), FASTEST * CAPACITY)
         yield dict(zip(names, sizes.tolist(), strict=True))
         sizes = np.where(chance.random(partitions) < TRIPLED, 3 * sizes, sizes)
-
-
-@contextmanager
-def controller(servers: str, settings: ControllerSettings, folder: Path) -> Iterator[tuple[int, Connection]]:
-    """The controller in a process of its own, once it has begun; its id, and the pipe to its fleet."""
-    spawning = multiprocessing.get_context("spawn")
-    ours, theirs = spawning.Pipe()
-    log = folder / "controller.log"
-    process = spawning.Process(target=run_controller, args=(servers, settings, theirs, str(log)), daemon=True)
-    process.start()
-    try:
-        while not (log.exists() and "the controller begins" in log.read_text(encoding="utf-8")):
-            if not process.is_alive():
-                raise SystemExit("the controller ended before it began")
-            time.sleep(0.1)
-        yield process.pid or 0, ours
-    finally:
-        process.terminate()
-        process.join()
 
 
 def main() -> None:
@@ -394,17 +168,19 @@ def main() -> None:
             for number, speeds in enumerate(changing(options.partitions, load, options.changes, options.seed)):
                 what = f"change {number}" if number else "from nothing"
                 if number:
+                    await_solver(crowd, options.within)
                     time.sleep(settings.least_interval_s)  # which it keeps between two decisions
                 passages.append(passage(what, crowd, watch, speeds, options.within))
                 print(passages[-1], file=sys.stderr)
             rest = at_rest(crowd, watch)
+            died = deaths(crowd, watch, options.deaths, options.seed)
         said = (folder / "controller.log").read_text(encoding="utf-8")
     messages = Messages(crowd.traffic, said.count("a message was dropped"))
     draw(passages, plot)
     page = options.folder / "scale.md"
-    page.write_text(page_of(options, passages, watch, messages, rest, before, plot.name) + "\n", encoding="utf-8")
+    page.write_text(page_of(options, passages, watch, messages, rest, died, before, plot.name) + "\n", encoding="utf-8")
     print(f"{page} and {plot.name} are written")
-    if missed := list(misses(passages, watch, messages)):
+    if missed := [*misses(passages, watch, messages), *died.misses()]:
         sys.exit(f"a bar is missed: {'; '.join(missed)}")
 
 
@@ -413,6 +189,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--partitions", type=int, default=10_000, help="(%(default)s)")
     parser.add_argument("--consumers", type=int, default=1_000, help="about as many as the load needs (%(default)s)")
     parser.add_argument("--changes", type=int, default=3, help="of the speeds (%(default)s)")
+    parser.add_argument("--deaths", type=float, default=FOR_S, help="for so many seconds (%(default)g)")
     parser.add_argument("--limit", type=float, default=12.0, help="seconds a call of the solver (%(default)g)")
     parser.add_argument("--within", type=float, default=180.0, help="seconds for each change (%(default)g)")
     parser.add_argument("--seed", type=int, default=1, help="of the speeds (%(default)s)")
@@ -479,6 +256,7 @@ def page_of(
     watch: Watch,
     messages: Messages,
     rest: Rest,
+    died: Deaths,
     before: LoadBefore,
     plot: str,
 ) -> str:
@@ -528,6 +306,7 @@ def page_of(
         f"{len(traffic.errors):,} messages failed, {messages.unacknowledged:,} were not acknowledged, "
         f"{messages.dropped:,} were dropped as invalid. After each change every partition was held by the consumer "
         "that the plan names, and by no other.",
+        section(died),
     ]
     return "\n\n".join(sections)
 
