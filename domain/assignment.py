@@ -1,7 +1,7 @@
 """Which consumer reads which partition, and what it takes to get from one assignment to another."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -39,6 +39,17 @@ class Assignment(Mapping[TopicPartition, ConsumerId]):
 
     def __len__(self) -> int:
         return len(self._consumer_of)
+
+    # These are Mapping's as well, only many times as slow: the controller needs them at every turn, of thousands.
+
+    def __contains__(self, partition: object) -> bool:
+        return partition in self._consumer_of
+
+    def keys(self) -> KeysView[TopicPartition]:
+        return self._consumer_of.keys()
+
+    def items(self) -> ItemsView[TopicPartition, ConsumerId]:
+        return self._consumer_of.items()
 
     def __hash__(self) -> int:
         return hash(frozenset(self._consumer_of.items()))
