@@ -79,6 +79,7 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet 
 	@$(BIN)/python -m bench.positions $(ARGS)
 	@$(BIN)/python -m bench.pipeline $(ARGS)
 	@$(BIN)/python -m bench.scale $(ARGS)
+	@$(BIN)/python -m bench.begin $(ARGS)
 	@$(BIN)/python -m bench.one_machine $(ARGS)
 	@$(BIN)/python -m tests.kubernetes.measure $(ARGS)
 	@$(BIN)/python -m bench.reaction $(ARGS)
