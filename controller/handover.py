@@ -92,18 +92,14 @@ def _can_be_taken(partition: TopicPartition, desired: Assignment, group: Group) 
 def _to_start(
     desired: Assignment, member: Member, readers: Mapping[TopicPartition, int], resend_before: float
 ) -> tuple[TopicPartition, ...]:
-<<<<<<< HEAD
     """What the consumer, which is ready, shall read and does not, where nobody else may be reading.
 
     Args:
         readers: how many of the consumers that are counted on may read each partition.
     """
-=======
-    """What the consumer, which is ready, shall read and does not, where nobody else may be reading."""
     shall = desired.by_consumer.get(member.consumer, ())
     if not member.pending and member.held.issuperset(shall):
         return ()
->>>>>>> 6e339f7 (A turn of the controller looks only at what changes: less CPU time at 10,000 partitions)
     return tuple(
         partition
         for partition in shall

@@ -301,7 +301,7 @@ class Model:
         notes = tuple((partition, claim(first.writer)) for partition in self.partitions if told)
         world = World(acting.freeze(), (first, second), notes=notes, left=faults)
         nothing = tuple((process.writer, frozenset[TopicPartition]()) for process in world.processes)
-        return self._claimed(world) if told else replace(world, claimed=nothing)
+        return self._claimed(world) if told else world._replace(claimed=nothing)
 
     @staticmethod
     def out_of_names(world: World) -> bool:
