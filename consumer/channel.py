@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition as Position
 
 from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerCommand, ConsumerReport, MessageError, Order
+from domain.messages import ConsumerCommand, ConsumerReport, MessageError
 from domain.printable import printable
 from domain.topics import CONTROLLER_PARTITION
 
@@ -40,9 +40,8 @@ class CommandReader:
         self._group = group
         self._has_told = False
         """That another group has the same topics."""
-        self._waiting: list[ConsumerCommand] = []
-        self._next_offset = 0
-        self._taken_to = 0
+        self.taken_to = 0
+        """The offset behind the commands taken."""
 
     def begin(self) -> None:
         """Takes its place at the end of the partition: what was sent before is meant for an earlier process.
@@ -51,69 +50,39 @@ class CommandReader:
             KafkaException: the partition does not exist, or no broker answers.
         """
         at = Position(self._topic, self._partition)
-        _, self._next_offset = self._consumer.get_watermark_offsets(at, timeout=REQUEST_LIMIT_S)
-        self._taken_to = self._next_offset
-        self._consumer.assign([Position(self._topic, self._partition, self._next_offset)])
-
-    def waiting(self) -> bool:
-        """Whether there are commands to take; looks at what has arrived, and does not wait."""
-        for message in self._consumer.consume(MOST_COMMANDS, 0):
-            self._receive(message)
-        return bool(self._waiting)
+        _, self.taken_to = self._consumer.get_watermark_offsets(at, timeout=REQUEST_LIMIT_S)
+        self._consumer.assign([Position(self._topic, self._partition, self.taken_to)])
 
     def take(self) -> tuple[ConsumerCommand, ...]:
-        """All commands that have arrived, in the order they came in."""
-        self.waiting()
-        taken, self._waiting = self._waiting, []
-        self._taken_to = self._next_offset
-        return tuple(taken)
-
-    @property
-    def taken_to(self) -> int:
-        """The offset behind the commands taken."""
-        return self._taken_to
-
-    def persist(self, incarnation: str, applied: Order) -> None:
-        """Commits the position behind the commands taken, with the newest that counted as its note.
-
-        Raises:
-            KafkaException: the broker is not known to have it.
-            FatalKafkaError: the client can do nothing more.
-        """
-        note = f"{incarnation} {applied.epoch}.{applied.sequence}"
-        position = Position(self._topic, self._partition, self._taken_to, note)
-        try:
-            (answer,) = self._consumer.commit(offsets=[position], asynchronous=False)
-        except KafkaException as exception:
-            if exception.args[0].fatal():
-                raise FatalKafkaError(exception.args[0].str()) from exception
-            raise
-        if answer.error is not None:
-            raise KafkaException(answer.error)
+        """The commands that have arrived, in the order they came in; it does not wait."""
+        received = (self._command(message) for message in self._consumer.consume(MOST_COMMANDS, 0))
+        return tuple(command for command in received if command is not None)
 
     def close(self) -> None:
         self._consumer.close()
 
-    def _receive(self, message: Message) -> None:
+    def _command(self, message: Message) -> ConsumerCommand | None:
+        """The command that it is, if it is one for this group."""
         error = message.error()
         if error is not None:
             if error.fatal():
                 raise FatalKafkaError(error.str())
             log.warning("commands cannot be read", error=error.str())
-            return
-        self._next_offset = (message.offset() or 0) + 1
+            return None
+        self.taken_to = (message.offset() or 0) + 1
         try:
             command = ConsumerCommand.decode(message.value())
         except MessageError as fault:
             log.warning("left aside", offset=message.offset(), reason=str(fault))
-            return
+            return None
         if command.is_of(self._group):
-            self._waiting.append(command)
-        elif not self._has_told:
+            return command
+        if not self._has_told:
             self._has_told = True
             log.warning(
                 "another group has the same topics: its commands are left aside", group=printable(command.group or "")
             )
+        return None
 
 
 class Reporter:

@@ -11,6 +11,8 @@ queue takes to be written.
 
 from dataclasses import dataclass
 
+from consumer.actions import Fetch
+
 MOST_RECORDS = 500
 """Of one request: enough for the client's full speed, and small beside a batch."""
 LONGEST_WAIT_S = 0.1
@@ -20,21 +22,13 @@ UNKNOWN_RECORD_BYTES = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One request: so many records at most, within so many seconds."""
-
-    records: int
-    wait_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class FetchPhase:
     """The limits of a batch: BATCH_BYTES and WAIT_TIME_SECS."""
 
     batch_bytes: int
     wait_time_secs: float
 
-    def next_ask(self, gathered_bytes: int, elapsed_s: float, largest_bytes: int, writing: bool) -> Ask | None:
+    def next_ask(self, gathered_bytes: int, elapsed_s: float, largest_bytes: int, writing: bool) -> Fetch | None:
         """What to ask for next, or none: the batch is complete.
 
         Args:
@@ -49,4 +43,4 @@ class FetchPhase:
         if room <= 0 or left_s <= 0:
             return None
         records = room // (largest_bytes or UNKNOWN_RECORD_BYTES)
-        return Ask(records=min(max(records, 1), MOST_RECORDS), wait_s=min(left_s, LONGEST_WAIT_S))
+        return Fetch(records=min(max(records, 1), MOST_RECORDS), wait_s=min(left_s, LONGEST_WAIT_S))

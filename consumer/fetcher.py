@@ -1,15 +1,14 @@
 """Reads the records of the partitions that are held.
 
-A partition is wanted from its start to its stop. First it has to be placed: where its reading begins is looked up by
-others (`consumer.takeover`), because whoever read it before may have gone on since. From then on it is either read, or
-it cannot be for the moment (it does not exist, a broker is away, access is refused): then it has a fault, is looked at
-again from time to time, and is read on behind the last record that was handed out.
+A partition has first to be placed: where its reading begins is looked up by others (`consumer.takeover`), because
+whoever read it before may have gone on since. From then on until it is stopped it is either read, or it cannot be for
+the moment (it does not exist, a broker is away, access is refused): then it has a fault, is looked at again from time
+to time, and is read on behind the last record that was handed out.
 """
 
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import groupby
 from operator import methodcaller
 from typing import Any
@@ -21,9 +20,9 @@ from confluent_kafka import TopicPartition as Position
 from consumer import log_offsets
 from consumer.backoff import pause_s
 from consumer.batch import Record
+from consumer.events import Fetched
 from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError, brief
-from consumer.offsets import OffsetRange
-from consumer.out_of_range import BeyondEnd, PassedOver, go_on
+from consumer.out_of_range import BeyondEnd, OffsetRange, PassedOver, go_on
 from domain.partitions import TopicPartition
 
 LINGER_S = 0.02
@@ -44,15 +43,6 @@ Headers = tuple[tuple[str, bytes | None], ...]
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """What one request received, and between which moments (seconds since the epoch)."""
-
-    records: tuple[Record, ...]
-    first_at: float
-    last_at: float
-
-
 class Fetcher:
     """Reads partitions.
 
@@ -64,7 +54,6 @@ class Fetcher:
     def __init__(self, config: Mapping[str, object], beyond_end: BeyondEnd = "continue") -> None:
         self._beyond_end = beyond_end
         self._consumer = Consumer({**config, "error_cb": self._take_client_error, "stats_cb": self._take_statistics})
-        self._wanted: set[TopicPartition] = set()
         self._next_offsets: dict[TopicPartition, int] = {}
         self._read: set[TopicPartition] = set()
         self._out_of_range: set[TopicPartition] = set()
@@ -72,53 +61,34 @@ class Fetcher:
         self._passed_over: list[PassedOver] = []
         self._held_back: set[str] = set()
         """Topics that are not read until they are resumed."""
+        self._looked_at: Set[TopicPartition] = frozenset()
+        """What was to be placed when it was looked at last."""
         self._interned: dict[tuple[str, int], TopicPartition] = {}
         self._faults: dict[TopicPartition, str] = {}
         self._doubtful = False
         self._look_again_at = 0.0
         self._failures = 0
-        self._compression: float | None = None
-
-    @property
-    def compression(self) -> float | None:
+        self.compression: float | None = None
         """Bytes of records for each byte that the brokers sent, all in all; none while that is little."""
-        return self._compression
 
     @property
     def fault(self) -> str | None:
-        """Why a wanted partition is not read: the first in ascending order, and how many more; none if all are."""
+        """Why a partition cannot be read: the first in ascending order, and how many more; none if all can."""
         if not self._faults:
             return None
         partition = min(self._faults)
         more = f" (and {len(self._faults) - 1} more)" if len(self._faults) > 1 else ""
         return f"{partition}: {self._faults[partition]}{more}"
 
-    @property
-    def placed(self) -> Set[TopicPartition]:
-        """The partitions of which it is known where their reading goes on."""
-        return self._next_offsets.keys()
-
     def take_passed_over(self) -> tuple[PassedOver, ...]:
         """What was passed over since this was asked last, because the logs do not have it any more."""
         taken, self._passed_over = tuple(self._passed_over), []
         return taken
 
-    def start(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads them as soon as they are placed."""
-        self._wanted.update(partitions)
-        self._look_again_at = 0.0
-
     def place(self, positions: Mapping[TopicPartition, int]) -> None:
         """Reads them from these offsets."""
         self._next_offsets.update(positions)
         self._assign(sorted(partition for partition in positions if partition.topic not in self._held_back))
-
-    def hinder(self, partitions: Iterable[TopicPartition], fault: str) -> None:
-        """They could not be placed: this is their fault until `settle` looks at them again."""
-        for partition in self._wanted.intersection(partitions):
-            self._set_fault(partition, fault)
-        self._failures += 1
-        self._look_again_at = time.monotonic() + pause_s(self._failures)
 
     def hold_back(self, topic: str, positions: Mapping[TopicPartition, int]) -> None:
         """Reads the topic no more until it is resumed, and then on from these offsets, or from where it was."""
@@ -134,24 +104,25 @@ class Fetcher:
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
         """Reads them no more. What was fetched of them and not handed out yet is dropped."""
         stopped = set(partitions)
-        self._wanted -= stopped
         for partition in stopped:
             self._faults.pop(partition, None)
             self._next_offsets.pop(partition, None)
             self._out_of_range.discard(partition)
         self._unassign(stopped & self._read)
 
-    def settle(self, under_way: Set[TopicPartition] = frozenset()) -> tuple[TopicPartition, ...]:
-        """Reads again what is placed and can be read by now; what exists by now and has to be placed, ascending.
+    def settle(self, to_place: Set[TopicPartition] = frozenset()) -> tuple[TopicPartition, ...]:
+        """Reads on what can be read again; returns what of `to_place` there is, in ascending order.
 
-        Args:
-            under_way: what is being placed.
+        Looks at once at what is new, and at the rest from time to time.
         """
-        wanted = {each for each in self._wanted - under_way if each.topic not in self._held_back} | self._read
-        if time.monotonic() < self._look_again_at or (wanted == self._read and not self._doubtful):
+        placed = {each for each in self._next_offsets if each.topic not in self._held_back}
+        wanted = to_place | placed
+        waits = time.monotonic() < self._look_again_at and to_place <= self._looked_at
+        if waits or (wanted == self._read and not self._doubtful):
             return ()
+        self._looked_at = to_place
         looked_at = wanted if self._doubtful else wanted - self._read
-        to_place: tuple[TopicPartition, ...] = ()
+        found: Set[TopicPartition] = frozenset()
         try:
             absent = self._absent(sorted(looked_at))
             self._doubtful = False
@@ -160,17 +131,14 @@ class Fetcher:
             self._unassign(self._read & absent.keys())
             present = looked_at - absent.keys()
             present -= self._not_in_range(self._out_of_range & present)
-            self._assign(sorted((present & self._next_offsets.keys()) - self._read))
-            to_place = tuple(sorted(present - self._next_offsets.keys()))
+            self._assign(sorted((present & placed) - self._read))
+            found = present - placed
         except KafkaException as error:
             for partition in wanted - self._read:
                 self._set_fault(partition, f"whether it exists is not to be had: {brief(error)}")
-        if wanted == self._read | set(to_place):
-            self._failures = 0
-        else:
-            self._failures += 1
+        self._failures = 0 if wanted == self._read | found else self._failures + 1
         self._look_again_at = time.monotonic() + pause_s(max(self._failures, 1))
-        return to_place
+        return tuple(sorted(found))
 
     def fetch(self, most_records: int, wait_s: float) -> Fetched:
         """The next records, waiting so long for the first of them.
@@ -181,7 +149,7 @@ class Fetcher:
         first = self._consumer.poll(wait_s)
         first_at = last_at = time.time()
         if first is None:
-            return Fetched((), first_at, last_at)
+            return Fetched(time.monotonic(), (), first_at, last_at)
         messages = [first]
         if most_records > 1:
             messages += self._consumer.consume(most_records - 1, LINGER_S)
@@ -193,7 +161,7 @@ class Fetcher:
                 records.append(self._record(message))
             else:
                 self._take_error(message, error)
-        return Fetched(tuple(records), first_at, last_at)
+        return Fetched(time.monotonic(), tuple(records), first_at, last_at)
 
     def close(self) -> None:
         self._consumer.close()
@@ -244,7 +212,7 @@ class Fetcher:
         counted = json.loads(statistics)
         sent, received = counted["rx_bytes"], counted["rxmsg_bytes"]
         if received >= TELLING_BYTES and sent:
-            self._compression = received / sent
+            self.compression = received / sent
 
     def _assign(self, partitions: Sequence[TopicPartition]) -> None:
         """Reads the placed partitions on from where they are."""

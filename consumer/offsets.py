@@ -6,7 +6,6 @@ fences the first: of what that one commits afterwards, nothing takes effect, and
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -15,6 +14,7 @@ from confluent_kafka import TopicPartition as Position
 from consumer import log_offsets
 from consumer.claims import Committed
 from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError
+from consumer.out_of_range import OffsetRange
 from domain.partitions import TopicPartition
 
 COMMIT_LIMIT_S = 5.0
@@ -27,17 +27,6 @@ _FORGOTTEN = (KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCE
 nobody could tell any more whether it was fenced before."""
 
 log = structlog.get_logger(__name__)
-
-
-class OffsetRange(NamedTuple):
-    """The records of a partition that can be read: from `beginning` to before `end`."""
-
-    beginning: int
-    end: int
-
-    @property
-    def empty(self) -> bool:
-        return self.beginning == self.end
 
 
 class FencedError(FatalKafkaError):

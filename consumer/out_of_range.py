@@ -6,12 +6,22 @@ before, so nothing is doubled; what nobody can read any more is told.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from consumer.offsets import OffsetRange
 from domain.partitions import TopicPartition
 
 BeyondEnd = Literal["continue", "hold"]
+
+
+class OffsetRange(NamedTuple):
+    """The records of a partition that can be read: from `beginning` to before `end`."""
+
+    beginning: int
+    end: int
+
+    @property
+    def empty(self) -> bool:
+        return self.beginning == self.end
 
 
 @dataclass(frozen=True, slots=True)

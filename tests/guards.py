@@ -189,7 +189,7 @@ GUARDS = (
     Guard(
         "A consumer seals whom the start names",
         "it looks for claims only",
-        "consumer/runner.py",
+        "consumer/machine.py",
         "told = {writer for partition in partitions for writer in self._seal.get(partition, ())}",
         "told = set[str]()",
         [f"{RUNNER}::test_one_that_was_given_up_before_it_claimed_never_reads_where_the_start_of_another_named_it"],
@@ -198,8 +198,8 @@ GUARDS = (
     Guard(
         "A consumer tells what it only holds yet (`Guards.tells_what_it_takes_over`)",
         "it tells nothing",
-        "consumer/runner.py",
-        "taking_over=tuple(PartitionRef.of(each) for each in held if each not in self._fetcher.placed),",
+        "consumer/machine.py",
+        "taking_over=tuple(PartitionRef.of(each) for each in held if each not in self._claimed),",
         "taking_over=(),",
         [f"{RUNNER}::test_a_report_tells_what_is_held_and_not_read_yet"],
         [f"{CONSUMER}::test_a_consumer_begins_reads_what_it_is_told_to_and_leaves"],
@@ -314,8 +314,8 @@ GUARDS = (
     Guard(
         "What was looked up for an earlier start is not used for a later one",
         "it is, as long as the partition is held",
-        "consumer/runner.py",
-        "        self._give_up_taking_over(change.stop)\n",
+        "consumer/machine.py",
+        "        self._give_up_taking_over(stopped)\n",
         "",
         [f"{RUNNER}::test_what_was_looked_up_for_an_earlier_start_is_not_used_for_a_later_one"],
         [f"{CONSUMER}::test_what_was_looked_up_for_an_earlier_start_is_not_used_for_a_later_one"],
@@ -324,7 +324,7 @@ GUARDS = (
         "A take-over whose start holds no more fences and seals nobody",
         "it goes on",
         "consumer/runner.py",
-        "            if given_up.is_set():\n",
+        "            if not self.machine.is_asked(action.ask, time.monotonic()):\n",
         "            if False:\n",
         [f"{RUNNER}::test_a_take_over_that_was_given_up_puts_the_rightful_reader_out_of_action_no_more"],
         [],
@@ -333,9 +333,9 @@ GUARDS = (
     Guard(
         "Commits claim the partition",
         "they name nobody",
-        "consumer/runner.py",
-        "Committed(offset, claim(self._writer)) for partition",
-        "Committed(offset, RELEASED) for partition",
+        "consumer/machine.py",
+        "Committed(offset, claim(self._writer))",
+        "Committed(offset, RELEASED)",
         [
             f"{RUNNER}::test_a_partition_is_claimed_before_it_is_read_and_with_every_commit_until_it_is_released",
             f"{ZOMBIE}[answer-found by its claim]",
@@ -362,8 +362,8 @@ GUARDS = (
     Guard(
         "A partition is released before its stop is acknowledged",
         "it stays claimed",
-        "consumer/runner.py",
-        "        self._release(change.stop)\n",
+        "consumer/machine.py",
+        "        self._release(stopped)\n",
         "",
         [f"{RUNNER}::test_a_partition_is_claimed_before_it_is_read_and_with_every_commit_until_it_is_released"],
         [f"{CONSUMER}::test_a_partition_that_comes_back_is_read_on_from_where_the_other_left_it"],
@@ -371,7 +371,7 @@ GUARDS = (
     Guard(
         "What the lake has not settled is let go without a commit",
         "it is released",
-        "consumer/runner.py",
+        "consumer/machine.py",
         "                self._claimed.pop(partition, None)\n",
         "",
         [
@@ -393,19 +393,18 @@ GUARDS = (
     Guard(
         "What is committed is in the lake",
         "it is committed before it is written",
-        "consumer/runner.py",
-        "        self._writing = _Writing(left, batch, fetch_s, saturated, began)\n",
-        "        self._writing = _Writing(left, batch, fetch_s, saturated, began)\n"
-        "        self._claim(batch.next_offsets)\n",
+        "consumer/machine.py",
+        "        self._version += 1\n",
+        "        self._version += 1\n        self._claim(batch.next_offsets)\n",
         [f"{RUNNER}::test_what_is_committed_is_in_the_lake"],
         [f"{KILLED}[SIGKILL-before-write-2-0]"],
     ),
     Guard(
         "A stop is acknowledged once what was being written is committed",
         "it is obeyed while a batch is written",
-        "consumer/runner.py",
-        "            self._finish_write()\n            if self._obey():\n",
-        "            if self._obey():\n",
+        "consumer/machine.py",
+        "if any(not write.failures and stopped & write.positions.keys() for write in self._writes.values()):",
+        "if False:",
         [f"{RUNNER}::test_a_stop_is_acknowledged_once_what_was_being_written_is_committed"],
         [f"{CONSUMER}::test_a_partition_that_moves_is_read_on_without_a_gap_or_a_doubling"],
     ),
@@ -435,8 +434,8 @@ GUARDS = (
         "It runs from when the newest report was sent that has arrived",
         "from the newest that was sent",
         "consumer/runner.py",
-        "arrived = self._reporter.newest_arrived()",
-        "arrived = self._reported_at",
+        "arrived = self.reporter.newest_arrived()",
+        "arrived = time.monotonic()",
         [f"{RUNNER}::test_one_of_which_no_report_arrives_any_more_ends"],
         [
             "tests/consumer/test_consumer_faults.py::test_brokers_that_are_away_for_a_moment_cost_no_record"

@@ -13,7 +13,6 @@ from typing import Any
 
 import psutil
 
-from consumer.channel import CommandReader
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
 from consumer.runner import run
@@ -27,8 +26,15 @@ STEPS: dict[str, tuple[type, str]] = {
     "ask": (Lake, "last_appended"),
     "write": (Lake, "append"),
     "commit": (GroupOffsets, "commit"),
-    "persist": (CommandReader, "persist"),
+    "obey": (GroupOffsets, "commit"),
 }
+
+
+def counts(step: str, arguments: tuple[Any, ...]) -> bool:
+    """Whether a call is one of the step: a commit of the place among the commands is one by which it obeys."""
+    if STEPS[step] != (GroupOffsets, "commit"):
+        return True
+    return (step == "obey") == any(not position.own for position in arguments[1].values())
 
 
 def bring_about(fault: dict[str, Any]) -> None:
@@ -42,8 +48,8 @@ def bring_about(fault: dict[str, Any]) -> None:
 
     def wrapper(*arguments: Any) -> Any:
         nonlocal calls
-        calls += 1
-        if calls != fault["call"]:
+        calls += counts(fault["step"], arguments)
+        if calls != fault["call"] or not counts(fault["step"], arguments):
             return original(*arguments)
         if fault["when"] == "before":
             befall()

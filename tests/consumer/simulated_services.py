@@ -18,10 +18,10 @@ from confluent_kafka import KafkaError, KafkaException
 from consumer import runner
 from consumer.batch import Record
 from consumer.claims import Committed
-from consumer.fetcher import Fetched
+from consumer.events import Fetched
 from consumer.lake import LAST_VERSION
-from consumer.offsets import FencedError, OffsetRange
-from consumer.out_of_range import PassedOver
+from consumer.offsets import FencedError
+from consumer.out_of_range import OffsetRange, PassedOver
 from consumer.session import LakeError
 from consumer.spans import Span
 from domain.assignment import ConsumerId
@@ -165,15 +165,10 @@ class _CommandReader:
     def begin(self) -> None:
         self._inbox.clear()
 
-    def waiting(self) -> bool:
-        return bool(self._inbox)
-
     def take(self) -> tuple[ConsumerCommand, ...]:
         taken = tuple(self._inbox)
         del self._inbox[: len(taken)]
         return taken
-
-    def persist(self, incarnation: str, applied: Order) -> None: ...
 
     def close(self) -> None: ...
 
@@ -198,12 +193,14 @@ class _GroupOffsets:
 
     def commit(self, positions: Mapping[TopicPartition, Committed]) -> None:
         services = self._services
-        services.pass_by("commit", self._writer)
+        services.pass_by("obey" if any(not position.own for position in positions.values()) else "commit", self._writer)
         if self._writer in services.fenced:
             raise FencedError("another consumer has taken over from this one")
         if services.refuses_commits:
             raise KafkaException(KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE))
         for partition, position in positions.items():
+            if not position.own:  # the place among the commands, and the newest that counted
+                continue
             commit = Commit(self._writer, partition, position)
             if position.offset > len(set(services.rows[partition])):
                 services.ahead.append(commit)
@@ -214,34 +211,20 @@ class _GroupOffsets:
 
 
 class _Fetcher:
-    compression = None
+    compression = fault = None
 
     def __init__(self, services: Services, client: str) -> None:
         self._services = services
         self._consumer = client.rpartition("-")[2]
-        self._wanted: set[TopicPartition] = set()
         self.placed: dict[TopicPartition, int] = {}
-        self._faults: dict[TopicPartition, str] = {}
-        self._hindered: set[TopicPartition] = set()
         self._held_back: set[str] = set()
-
-    @property
-    def fault(self) -> str | None:
-        return next((f"{partition}: {fault}" for partition, fault in self._faults.items()), None)
-
-    def start(self, partitions: Iterable[TopicPartition]) -> None:
-        self._wanted.update(partitions)
 
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
-            self._wanted.discard(partition)
-            self._faults.pop(partition, None)
             self.placed.pop(partition, None)
 
-    def settle(self, under_way: Collection[TopicPartition] = ()) -> tuple[TopicPartition, ...]:
-        self._hindered, hindered = set[TopicPartition](), self._hindered
-        wanted = self._wanted - self.placed.keys() - set(under_way) - hindered
-        return tuple(sorted(each for each in wanted if each.topic not in self._held_back))
+    def settle(self, to_place: Collection[TopicPartition]) -> tuple[TopicPartition, ...]:
+        return tuple(sorted(to_place))
 
     def take_passed_over(self) -> tuple[PassedOver, ...]:
         taken, self._services.passed_over = tuple(self._services.passed_over), []
@@ -256,13 +239,6 @@ class _Fetcher:
 
     def place(self, positions: Mapping[TopicPartition, int]) -> None:
         self.placed.update(positions)
-        for partition in positions:
-            self._faults.pop(partition, None)
-
-    def hinder(self, partitions: Iterable[TopicPartition], fault: str) -> None:
-        self._hindered.update(partitions)
-        for partition in self._wanted.intersection(partitions):
-            self._faults[partition] = fault
 
     def fetch(self, most_records: int, wait_s: float) -> Fetched:
         self._services.pass_by("fetch", self._consumer)
@@ -273,9 +249,9 @@ class _Fetcher:
                 self.placed[partition] = end
                 value = b"." * RECORD_BYTES
                 fetched = (Record(partition, offset, None, None, value, ()) for offset in range(position, end))
-                return Fetched(tuple(fetched), now, now)
+                return Fetched(time.monotonic(), tuple(fetched), now, now)
         time.sleep(min(wait_s, 0.005))
-        return Fetched((), now, now)
+        return Fetched(time.monotonic(), (), now, now)
 
     def close(self) -> None: ...
 

@@ -46,8 +46,8 @@ def in_flight(seed: int) -> Fault:
 
 WHILE_IT_READS = [
     *(fault(KILL, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")),
-    fault(KILL, "before", "persist"),
-    fault(KILL, "after", "persist"),
+    fault(KILL, "before", "obey"),
+    fault(KILL, "after", "obey"),
     *(in_flight(seed) for seed in range(6)),
 ]
 WHILE_IT_TAKES_OVER = [

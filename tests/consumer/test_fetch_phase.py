@@ -1,8 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from consumer.actions import Fetch
 from consumer.backoff import LONGEST_S, pause_s
-from consumer.cycle import LONGEST_WAIT_S, MOST_RECORDS, Ask, FetchPhase
+from consumer.cycle import LONGEST_WAIT_S, MOST_RECORDS, FetchPhase
 
 PHASE = FetchPhase(batch_bytes=5_000_000, wait_time_secs=2.0)
 
@@ -27,8 +28,8 @@ def test_while_the_batch_before_is_written_only_its_bytes_complete_a_batch() -> 
 
 
 def test_no_more_records_are_asked_for_than_there_is_room_for() -> None:
-    assert PHASE.next_ask(4_990_000, elapsed_s=0.0, largest_bytes=1000, writing=False) == Ask(10, LONGEST_WAIT_S)
-    assert PHASE.next_ask(0, elapsed_s=0.0, largest_bytes=1000, writing=False) == Ask(MOST_RECORDS, LONGEST_WAIT_S)
+    assert PHASE.next_ask(4_990_000, elapsed_s=0.0, largest_bytes=1000, writing=False) == Fetch(10, LONGEST_WAIT_S)
+    assert PHASE.next_ask(0, elapsed_s=0.0, largest_bytes=1000, writing=False) == Fetch(MOST_RECORDS, LONGEST_WAIT_S)
 
 
 def test_a_record_larger_than_a_batch_is_a_batch() -> None:

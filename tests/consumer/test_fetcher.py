@@ -50,8 +50,7 @@ def fetch(fetcher: Fetcher, count: int) -> list[Record]:
 
 def read(fetcher: Fetcher, *partitions: TopicPartition, offset: int = 0) -> None:
     """Starts partitions, all from the same offset."""
-    fetcher.start(partitions)
-    assert fetcher.settle() == partitions
+    assert fetcher.settle(set(partitions)) == partitions
     fetcher.place(dict.fromkeys(partitions, offset))
 
 
@@ -105,23 +104,6 @@ def test_a_partition_that_was_stopped_has_to_be_placed_anew(
     assert fetcher.settle() == ()
     read(fetcher, partitions[0], offset=10)
     assert [record.offset for record in fetch(fetcher, 10)] == list(range(10, 20))
-
-
-def test_a_partition_that_cannot_be_placed_has_a_fault_until_it_is(
-    driver: Driver, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
-) -> None:
-    driver.produce(partitions[0], 0, 1)
-    fetcher = open_fetcher()
-    fetcher.start(partitions[:1])
-    assert fetcher.settle() == tuple(partitions[:1])
-    fetcher.hinder(partitions[:2], "the lake is away")
-    assert fetcher.fault == f"{partitions[0]}: the lake is away"
-    assert fetcher.settle() == (), "not at once"
-    fetcher.start([])
-    assert fetcher.settle() == tuple(partitions[:1])
-    fetcher.place({partitions[0]: 0})
-    assert fetcher.fault is None
-    assert len(fetch(fetcher, 1)) == 1
 
 
 def test_nothing_more_is_handed_out_of_a_partition_that_was_stopped(
@@ -211,8 +193,7 @@ def test_a_start_of_nothing_that_exists_says_so(
 ) -> None:
     fetcher = open_fetcher()
     beyond = TopicPartition(partitions[0].topic, 9)
-    fetcher.start([beyond])
-    assert fetcher.settle() == ()
+    assert fetcher.settle({beyond}) == ()
     assert fetcher.fault is not None
     assert str(beyond) in fetcher.fault
     assert "4 partitions" in fetcher.fault

@@ -8,7 +8,8 @@ from confluent_kafka.admin import AdminClient
 
 from consumer.claims import Committed
 from consumer.kafka import common_config, reading_config
-from consumer.offsets import DELETED_AFTER_REFUSALS, FencedError, GroupOffsets, OffsetRange
+from consumer.offsets import DELETED_AFTER_REFUSALS, FencedError, GroupOffsets
+from consumer.out_of_range import OffsetRange
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import Driver
 from tests.services import SharedBroker

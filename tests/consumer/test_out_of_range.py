@@ -7,8 +7,7 @@ from confluent_kafka import Producer
 
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
-from consumer.offsets import OffsetRange
-from consumer.out_of_range import BeyondEnd, PassedOver, go_on
+from consumer.out_of_range import BeyondEnd, OffsetRange, PassedOver, go_on
 from domain.partitions import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
@@ -54,8 +53,7 @@ def placed(brokers: Producer, beyond_end: BeyondEnd, position: int) -> Fetcher:
     servers = ",".join(f"{broker.host}:{broker.port}" for broker in known)
     config = fetching_config(common_config(servers, 1, {"log_level": "0"}), "group", 1_000_000)
     fetcher = Fetcher(config, beyond_end)
-    fetcher.start([ORDERS])
-    assert fetcher.settle() == (ORDERS,)
+    assert fetcher.settle({ORDERS}) == (ORDERS,)
     fetcher.place({ORDERS: position})
     return fetcher
 

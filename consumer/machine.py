@@ -1,0 +1,610 @@
+"""The consumer's state machine: events in, actions out. It has no clock, no chance, no client and no log of its own.
+
+The order is what keeps records: the lake first, then the commit to Kafka, then the acknowledgement. At every turn it
+obeys, tries again what has failed, takes over what it is to read, commits what is due, and gathers the next batch while
+the one before is written. One commit is under way at a time, and nothing is obeyed or fetched meanwhile.
+
+Commands are obeyed once nothing that they stop is being written for the first time, so what was fetched of it is
+committed by then; or only gathered, and is dropped: whoever reads it next fetches it again; or it is refused by the
+lake, and the partition is let go without a commit: whoever reads it next seals this process, and finds what is there.
+Before a partition is read it is taken over (`consumer.takeover`), beside the reading of others, and claimed; it is
+released before a stop is acknowledged. Whatever is interrupted when, the next reader begins at the first record that is
+not in the lake, and nobody else writes it.
+
+Whatever is asked of others has a limit. What does not succeed within it is reported, and tried again after a pause: a
+write or a take-over for its topic alone; a place, a session and a commit for `give_up_after_s`, since
+then only a new process may help. At every turn the lease is looked at first (`consumer.lease`).
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from consumer import actions, events
+from consumer.actions import Action, Note
+from consumer.backoff import pause_s
+from consumer.batch import Batch
+from consumer.claims import RELEASED, Committed, claim, writer
+from consumer.commands import Holding
+from consumer.cycle import FetchPhase
+from consumer.lease import Lease
+from consumer.rate import Pace, SaturatedRate
+from consumer.settings import ConsumerSettings
+from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, Cycle, PartitionRef, Read
+from domain.partitions import TopicPartition
+
+LOOK_EVERY_S = 0.1
+"""How often a wait looks at what else there is to do."""
+TOLD_FOR_S = 600.0
+"""How long reports tell of what was passed over."""
+
+
+class ConsumerError(RuntimeError):
+    """The consumer cannot go on; a new process may. Nothing that it read and did not write was committed."""
+
+
+class LeaseError(ConsumerError):
+    """Its lease has run out: others may read its partitions by now."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Job:
+    """What is asked of others until it succeeds."""
+
+    limit_s: float
+    """What is not answered for so long has failed."""
+    in_vain: str | None = None
+    """What becomes of a process in which it fails for long."""
+    began: float = math.inf
+    """When it was asked for first."""
+    ask: int | None = None
+    """The number under which an answer is waited for."""
+    no_answer_at: float = math.inf
+    failures: int = 0
+    fault: str = ""
+    """Of the last failure."""
+    try_again_at: float = -math.inf
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _TakeOver(_Job):
+    """Partitions of one topic, all under the starts that held when they were asked for."""
+
+    topic: str
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Write(_Job):
+    """What a batch has of one topic, on its way into the lake."""
+
+    topic: str
+    version: int
+    batch: Batch
+    reads: tuple[Read, ...]
+    positions: dict[TopicPartition, int]
+    """To be committed once it is written."""
+
+
+@dataclass(slots=True)
+class _Cycle:
+    """A batch that is written, or what is written late of one."""
+
+    began: float
+    fetch_s: float = 0.0
+    whole: bool = False
+    """Whether the lake has taken all of it at once."""
+    saturated: bool = False
+    """Whether the consumer had enough to do all the time."""
+    written: list[_Write] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Commit(_Job):
+    """Positions, and what follows once they are committed."""
+
+    positions: dict[TopicPartition, Committed] = field(default_factory=dict)
+    placed: dict[TopicPartition, int] = field(default_factory=dict)
+    """To be read from here."""
+    resumed: list[str] = field(default_factory=list)
+    """Topics to be read on."""
+    cycles: list[_Cycle] = field(default_factory=list)
+    """To be reported."""
+    obeyed: tuple[Holding, Note] | None = None
+    """To be acknowledged."""
+
+
+class ConsumerMachine:
+    """One incarnation of a consumer of one group; all moments are on the clock of the events.
+
+    Args:
+        holding: nothing, by a name that no other process ever has.
+        group: named in reports.
+        commands: where they come.
+        settings: see there.
+        now: when it begins.
+    """
+
+    def __init__(
+        self,
+        holding: Holding,
+        group: str,
+        commands: TopicPartition,
+        settings: ConsumerSettings,
+        now: float,
+    ) -> None:
+        self.ready = False
+        """Whether it has a place and has had a session: only then are there commands for it."""
+        self.ended = False
+        """Whether it has left."""
+        self._settings = settings
+        self._group = group
+        self._commands = commands
+        self._inbox: list[ConsumerCommand] = []
+        self._holding = self._acknowledged = holding
+        self._seal: dict[TopicPartition, tuple[str, ...]] = {}
+        """Whom the controller wants sealed before the partition is read."""
+        self._writer = writer(holding.consumer, holding.incarnation)
+        self._now = now
+        self._actions: list[Action] = []
+        self._asks = 0
+        self._asked: dict[int, _Job] = {}
+        """What is waited for."""
+        lost = f"cannot read its commands, {self._commands}"
+        self._place: _Job | None = _Job(limit_s=settings.give_up_after_s, in_vain=lost)
+        """Among the commands, as long as it has none."""
+        self._session: _Job | None = None
+        """Of Spark, in place of one that may be lost, as long as it wants one."""
+        self._found: tuple[TopicPartition, ...] = ()
+        self._taking_over: dict[str, _TakeOver] = {}
+        """By topic: none waits for the table of another."""
+        self._claimed: dict[TopicPartition, int] = {}
+        """The partitions that this process claims, and so reads, and the positions that it has committed."""
+        self._due = self._new_commit()
+        self._committing: _Commit | None = None
+        self._renewed_at = now
+        self._phase = FetchPhase(settings.batch_bytes, settings.wait_time_secs)
+        self._batch, self._began = Batch(), now
+        """That grows, and since when."""
+        self._starved = False
+        """Whether a request for its records came back empty."""
+        self._largest_bytes = 0
+        self._cycle: _Cycle | None = None
+        self._version = 0
+        self._writes: dict[str, _Write] = {}
+        """By topic, what the lake has not taken yet. Nothing more of one that has failed is read until it has."""
+        self._wrote_at = -math.inf
+        """When the lake last took something."""
+        self._lease: Lease | None = None
+        """From the first report on."""
+        self._look = events.Looked(now)
+        self._passed_over: tuple[str | None, float] = None, -math.inf
+        """What was passed over last, and until when it is told."""
+        self._lost = 0
+        """Offsets that were deleted before they were read."""
+        self._rate = SaturatedRate()
+        self._pace = Pace(settings.rate_limit)
+        self._record_bytes = 0.0
+        self._measured_at: float | None = None
+        """When the last cycle ended; none where the time since then tells nothing of the rate: there was none, a
+        command was obeyed, or a write failed."""
+        self._reports = 0
+        self._reported_at = now
+        self._reported: tuple[ConsumerState, str | None] | None = None
+
+    @property
+    def to_place(self) -> Set[TopicPartition]:
+        """What is to be taken over, once it is found to be there."""
+        waits = (job for job in self._taking_over.values() if job.ask is not None or self._now < job.try_again_at)
+        under_way = {partition for job in waits for partition in job.partitions} | self._due.placed.keys()
+        if self._committing is not None:
+            under_way |= self._committing.placed.keys()
+        refused = {topic for topic, write in self._writes.items() if write.failures}
+        held = self._holding.stints.keys() & self._acknowledged.stints.keys()
+        unclaimed = held - self._claimed.keys() - under_way
+        return {partition for partition in unclaimed if partition.topic not in refused}
+
+    def is_asked(self, ask: int, now: float) -> bool:
+        """Whether what was asked for under this number is still wanted, and this process has the right to it; from any
+        thread."""
+        return ask in self._asked and not (self._lease and self._lease.over(now))
+
+    def handle(self, *happened: events.Event) -> list[Action]:
+        """Takes the events in, and says what is to be done, in this order; the last is to fetch or to wait.
+
+        Raises:
+            ConsumerError: it cannot go on.
+        """
+        self._actions = []
+        for event in happened:
+            self._now = event.at
+            self._take_in(event)
+        self._turn()
+        return self._actions
+
+    def _take_in(self, event: events.Event) -> None:
+        match event:
+            case events.Looked():
+                self._look, self._found = event, event.found
+                self._inbox += event.commands
+                if self._lease is not None and event.arrived is not None:
+                    self._lease = self._lease.renewed(event.arrived, self._now)
+                for passed_over in event.passed_over:
+                    self._passed_over = str(passed_over), self._now + TOLD_FOR_S
+                    self._lost += passed_over.lost
+            case events.Fetched(records=records):
+                self._batch.add(records, event.first_at, event.last_at)
+                self._starved = self._starved or not records
+                self._largest_bytes = max(self._largest_bytes, *(record.bytes for record in records), 0)
+            case events.Done(ask=ask) if (job := self._asked.pop(ask, None)) is not None:
+                job.ask = None
+                self._has_succeeded(job, event.positions or {})
+            case events.Failed(ask=ask) if (job := self._asked.pop(ask, None)) is not None:
+                self._has_failed(job, event.fault, event.of_lake)
+            case _:
+                pass
+
+    def _turn(self) -> None:
+        if self._lease is not None and self._lease.over(self._now):
+            raise LeaseError(
+                f"consumer {self._holding.consumer}: its lease has run out: no report has reached the brokers for "
+                f"{self._lease.length_s:g} s, and others may read its partitions by now"
+            )
+        for ask, job in list(self._asked.items()):
+            if self._now >= job.no_answer_at:
+                del self._asked[ask]
+                self._has_failed(job, f"no answer within {job.limit_s:g} s", of_lake=True)
+        if self._look.stop:
+            self._leave()
+        elif self._place is not None:
+            self._try(self._place)
+        else:
+            self._go_on()
+        self._commit()
+        if self.ended:
+            return
+        late = self._now - self._reported_at >= self._settings.heartbeat_s
+        if self._place is None and (late or self._state != self._reported):
+            self._report()
+        self._gather()
+
+    def _go_on(self) -> None:
+        if self._inbox and not self._owes:
+            self._obey()
+        if not self._owes and self._now - self._renewed_at >= self._settings.renew_claims_s:
+            self._renew_claims()
+        if self._session is None:
+            for write in self._writes.values():
+                self._try(write)
+            self._take_over()
+        elif not any(write.ask for write in self._writes.values()):
+            self._try(self._session)
+
+    # What is asked of others
+
+    def _try(self, job: _Job) -> None:
+        """Asks for it, where no answer is waited for and it is time to."""
+        if job.ask is not None or self._now < job.try_again_at:
+            return
+        self._asks = ask = self._asks + 1
+        self._asked[ask] = job
+        job.ask, job.no_answer_at = ask, self._now + job.limit_s
+        job.began = min(job.began, self._now)
+        match job:
+            case _TakeOver(partitions=partitions):
+                told = {writer for partition in partitions for writer in self._seal.get(partition, ())}
+                self._actions.append(actions.TakeOver(ask, partitions, frozenset(told)))
+            case _Write():
+                self._actions.append(actions.Write(ask, job.topic, job.version, job.batch))
+            case _Commit():
+                self._actions.append(actions.Commit(ask, job.positions))
+            case _:
+                self._actions.append(actions.OpenSession(ask) if job is self._session else actions.TakePlace(ask))
+
+    def _has_succeeded(self, job: _Job, positions: Mapping[TopicPartition, int]) -> None:
+        match job:
+            case _TakeOver():
+                self._claim(positions)
+                self._due.placed.update(positions)
+                job.partitions = tuple(partition for partition in job.partitions if partition not in positions)
+                if job.partitions:
+                    self._has_failed(job, "no broker tells what its log holds", of_lake=False)
+                else:
+                    del self._taking_over[job.topic]
+            case _Write():
+                self._has_written(job)
+            case _Commit():
+                self._has_committed(job)
+            case _ if job is self._place:
+                self._place = None
+                self._want_session()
+            case _:
+                self._note("has a new Spark session" if self.ready else "has a Spark session")
+                self._session, self.ready = None, True
+
+    def _has_failed(self, job: _Job, fault: str, of_lake: bool) -> None:
+        """
+        Raises:
+            ConsumerError: it has for long, or is a commit without which it would leave.
+        """
+        job.ask, job.fault = None, fault
+        job.failures += 1
+        job.try_again_at = self._now + pause_s(job.failures)
+        if isinstance(job, _Write):
+            self._was_refused(job)
+        elif isinstance(job, _TakeOver) and of_lake:
+            self._want_session()
+        elif job is self._place:
+            self._note("has no place yet", reason=fault)
+        is_long = self._now - job.began >= self._settings.give_up_after_s
+        if job.in_vain and (is_long or (self._look.stop and isinstance(job, _Commit))):
+            raise ConsumerError(f"consumer {self._holding.consumer} {job.in_vain}: {fault}")
+
+    def _want_session(self) -> None:
+        if self._session is None:
+            self._session = _Job(limit_s=self._settings.write_limit_s, in_vain="has no Spark session")
+
+    # Obeying, and leaving
+
+    def _obey(self) -> None:
+        """Follows the commands that count; acknowledges them once what they release is committed, together with its
+        place among the commands and the newest that counted."""
+        holding, change = self._holding.apply(self._inbox)
+        stopped = set(change.stop)
+        if any(not write.failures and stopped & write.positions.keys() for write in self._writes.values()):
+            return
+        plans = sorted({command.plan for command in self._inbox})
+        self._inbox.clear()
+        if holding.applied == self._holding.applied:
+            return
+        self._holding = holding
+        self._measured_at = None
+        self._give_up_taking_over(stopped)
+        self._batch.drop(stopped)
+        self._leave_unsettled(stopped)
+        self._release(stopped)
+        for partition in stopped:
+            self._seal.pop(partition, None)
+        self._seal.update(dict.fromkeys(change.start, change.seal))
+        self._actions.append(actions.StopReading(change.stop))
+        newest = f"{holding.incarnation} {holding.applied.epoch}.{holding.applied.sequence}"
+        self._due.positions[self._commands] = Committed(self._look.taken_to, newest)
+        stop, start = ([str(partition) for partition in each] for each in (change.stop, change.start))
+        obeyed = {"applied": tuple(holding.applied), "plans": plans, "stopped": stop, "started": start}
+        self._due.obeyed = holding, Note("obeyed", obeyed)
+
+    def _leave(self) -> None:
+        """Finishes what is being written, releases all, and says so.
+
+        Raises:
+            ConsumerError: the lake does not take what was read.
+        """
+        if any(write.ask for write in self._writes.values()):
+            return
+        if faults := [write.fault for write in self._writes.values()]:
+            raise ConsumerError(f"consumer {self._holding.consumer} leaves a batch unwritten: {faults[0]}")
+        self._give_up_taking_over(self._holding.stints.keys())
+        if not self._owes:
+            self._release(self._claimed)
+        if not self._owes:
+            self._report(leaving=True)
+            self._note("leaves")
+            self.ended = True
+
+    def _give_up_taking_over(self, stopped: Set[TopicPartition]) -> None:
+        """Lets go of a take-over that concerns any of these partitions, before the stop is acknowledged: others may
+        claim them from then on. What else it concerns is taken over anew."""
+        for job in list(self._taking_over.values()):
+            if not stopped.isdisjoint(job.partitions):
+                del self._taking_over[job.topic]
+                self._asked = {ask: each for ask, each in self._asked.items() if each is not job}
+
+    def _leave_unsettled(self, stopped: Set[TopicPartition]) -> None:
+        """Lets go of partitions of which the lake has refused rows, without a commit: the claim stays as it is."""
+        for write in self._writes.values():
+            for partition in write.positions.keys() & stopped:
+                self._note("lets go unsettled", partition=str(partition), reason=write.fault)
+                del write.positions[partition]
+                self._claimed.pop(partition, None)
+
+    # Commits
+
+    @property
+    def _owes(self) -> bool:
+        """Whether there is anything to be committed first."""
+        return self._committing is not None or bool(self._due.positions)
+
+    def _claim(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Commits the positions as one who reads on."""
+        for partition, offset in positions.items():
+            self._due.positions[partition] = Committed(offset, claim(self._writer))
+
+    def _release(self, partitions: Iterable[TopicPartition]) -> None:
+        """Commits the positions of those that it claims as one who reads no more."""
+        for partition in self._claimed.keys() & set(partitions):
+            self._due.positions[partition] = Committed(self._claimed[partition], RELEASED)
+
+    def _renew_claims(self) -> None:
+        """Commits all again from time to time, before Kafka forgets it; and before it forgets who commits, also where
+        that has nothing: then the place among the commands."""
+        self._renewed_at = self._now
+        self._claim(self._claimed)
+        if not self._claimed:
+            self._due.positions[self._commands] = Committed(self._look.taken_to)
+
+    def _new_commit(self) -> _Commit:
+        return _Commit(limit_s=self._settings.give_up_after_s, in_vain="leaves without a commit")
+
+    def _commit(self) -> None:
+        """Begins a commit, or tries the one again that failed."""
+        if self._cycle is not None and all(write.failures for write in self._writes.values()):
+            self._due.cycles.append(self._cycle)
+            self._cycle = None
+        if self._committing is None and (self._due.positions or self._due.cycles):
+            self._committing, self._due = self._due, self._new_commit()
+        if self._committing is not None and self._committing.positions:
+            self._try(self._committing)
+        elif self._committing is not None:
+            self._has_committed(self._committing)
+
+    def _has_committed(self, done: _Commit) -> None:
+        self._committing = None
+        for partition, position in done.positions.items():
+            self._claimed.pop(partition, None)
+            if position.claimant is not None:
+                self._claimed[partition] = position.offset
+        if done.placed:
+            self._actions.append(actions.ReadFrom(done.placed))
+        self._actions += [actions.Resume(topic) for topic in done.resumed]
+        for cycle in done.cycles:
+            self._end(cycle)
+        if done.obeyed is not None:
+            self._acknowledged, note = done.obeyed
+            self._actions.append(note)
+            self._report()
+
+    # Reading and writing
+
+    def _take_over(self) -> None:
+        """Begins to take over what is to be read and was found."""
+        to_place = self.to_place
+        found, self._found = [partition for partition in self._found if partition in to_place], ()
+        for topic, partitions in groupby(found, key=lambda partition: partition.topic):
+            job = _TakeOver(limit_s=self._settings.write_limit_s, topic=topic)
+            job = self._taking_over.setdefault(topic, job)
+            if job.ask is None and self._now >= job.try_again_at:
+                job.partitions = tuple(partitions)
+                self._try(job)
+
+    def _gather(self) -> None:
+        """Asks for records, or begins to write those that there are once they are a batch."""
+        if not self.ready or self._look.stop or self._inbox or self._committing is not None:
+            self._actions.append(actions.Wait(LOOK_EVERY_S))
+            return
+        batch, elapsed_s = self._batch, self._now - self._began
+        ask = self._phase.next_ask(batch.bytes, elapsed_s, self._largest_bytes, self._cycle is not None)
+        if ask is not None:
+            self._actions.append(ask)
+        elif self._cycle is not None or (batch.records and self._session is not None):
+            self._actions.append(actions.Wait(LOOK_EVERY_S))
+        elif batch.records and (wait_s := self._pace.wait_s(self._now)):
+            self._actions.append(actions.Wait(min(wait_s, LOOK_EVERY_S)))
+        else:
+            if batch.records:
+                self._begin_write(batch, elapsed_s)
+            self._batch, self._began, self._starved = Batch(), self._now, False
+            self._actions.append(actions.Wait(0.0))
+
+    def _begin_write(self, batch: Batch, fetch_s: float) -> None:
+        saturated = batch.bytes >= self._settings.batch_bytes and not self._starved
+        self._version += 1
+        self._largest_bytes = batch.largest_bytes
+        self._record_bytes = batch.record_bytes
+        self._pace = self._pace.after(batch.bytes, self._now)
+        self._cycle = _Cycle(self._now, fetch_s, whole=True, saturated=saturated)
+        for topic, of_topic in batch.split().items():
+            self._writes[topic] = _Write(
+                limit_s=self._settings.write_limit_s,
+                topic=topic,
+                version=self._version,
+                batch=of_topic,
+                reads=of_topic.reads(self._holding.stints),
+                positions=of_topic.next_offsets,
+            )
+            self._try(self._writes[topic])
+
+    def _has_written(self, write: _Write) -> None:
+        self._wrote_at = self._now
+        del self._writes[write.topic]
+        self._claim(write.positions)
+        if write.failures:
+            self._due.cycles.append(_Cycle(write.began, written=[write]))
+            self._due.resumed.append(write.topic)
+        elif self._cycle is not None:
+            self._cycle.written.append(write)
+
+    def _was_refused(self, write: _Write) -> None:
+        """Reads no more of a topic whose table does not take its rows: they would only pile up behind them.
+
+        It may have failed for want of a session, unless the lake has taken something since.
+        """
+        if write.failures == 1 and self._cycle is not None:
+            self._actions.append(actions.HoldBack(write.topic, self._batch.drop_topic(write.topic)))
+            self._cycle.whole = False
+        if self._wrote_at <= write.began:
+            self._want_session()
+
+    def _end(self, cycle: _Cycle) -> None:
+        """Takes note of how long the batch took, and reports it."""
+        size_bytes = sum(write.batch.bytes for write in cycle.written)
+        if cycle.whole and cycle.saturated and self._measured_at is not None:
+            self._rate = self._rate.after(size_bytes, self._now - self._measured_at)
+        self._measured_at = self._now if cycle.whole else None
+        if cycle.written:
+            told = Cycle(
+                bytes=size_bytes,
+                records=sum(write.batch.records for write in cycle.written),
+                fetch_s=cycle.fetch_s,
+                write_s=self._now - cycle.began,
+                reads=tuple(sorted((read for each in cycle.written for read in each.reads), key=lambda read: read.key)),
+            )
+            self._report(told)
+
+    # Reports
+
+    @property
+    def _faults(self) -> Iterator[str]:
+        """Why something is not read, not in the lake or not committed yet."""
+        yield from (write.fault for _, write in sorted(self._writes.items()) if write.failures)
+        if self._session is not None and self._session.failures:
+            yield self._session.fault
+        if self._committing is not None and self._committing.failures:
+            yield f"commit: {self._committing.fault}"
+        for _, job in sorted(self._taking_over.items()):
+            if job.failures:
+                more = f" (and {len(job.partitions) - 1} more)" if len(job.partitions) > 1 else ""
+                yield f"{job.partitions[0]}: cannot be taken over: {job.fault}{more}"
+        if self._look.fault is not None:
+            yield self._look.fault
+
+    @property
+    def _state(self) -> tuple[ConsumerState, str | None]:
+        fault = next(self._faults, None)
+        if not self.ready:
+            return ConsumerState.STARTING, fault
+        if fault is not None:
+            return ConsumerState.DEGRADED, fault
+        told, until = self._passed_over
+        return ConsumerState.READY, told if self._now < until else None
+
+    def _report(self, cycle: Cycle | None = None, *, leaving: bool = False) -> None:
+        state, reason = (ConsumerState.LEAVING, None) if leaving else self._state
+        if reason is not None and (state, reason) != self._reported:
+            self._note("goes on with what it can", reason=reason)
+        self._reports += 1
+        self._reported, self._reported_at = (state, reason), self._now
+        if self._lease is None:
+            self._lease = Lease(self._settings.lease_s, self._now)
+        holding = self._acknowledged
+        held = () if leaving else holding.partitions
+        report = ConsumerReport(
+            group=self._group,
+            consumer=holding.consumer,
+            incarnation=holding.incarnation,
+            sequence=self._reports,
+            sent_at=0.0,
+            state=state,
+            reason=reason,
+            applied_epoch=holding.applied.epoch,
+            applied_sequence=holding.applied.sequence,
+            partitions=tuple(map(PartitionRef.of, held)),
+            taking_over=tuple(PartitionRef.of(each) for each in held if each not in self._claimed),
+            cycle=cycle,
+            lost=self._lost,
+            throughput=self._rate.throughput(self._record_bytes, self._look.compression),
+        )
+        self._actions.append(actions.Send(report))
+
+    def _note(self, event: str, **details: object) -> None:
+        self._actions.append(Note(event, details))
