@@ -264,8 +264,8 @@ class ConsumerMachine:
         self._commit()
         if self.ended:
             return
-        late = self._now - self._reported_at >= self._settings.heartbeat_s
-        if self._place is None and (late or self._state != self._reported):
+        is_due = self._now - self._reported_at >= self._settings.heartbeat_s
+        if self._place is None and (is_due or self._state != self._reported):
             self._report()
         self._gather()
 
@@ -324,10 +324,6 @@ class ConsumerMachine:
                 self._session, self.ready = None, True
 
     def _has_failed(self, job: _Job, fault: str, of_lake: bool) -> None:
-        """
-        Raises:
-            ConsumerError: it has for long, or is a commit without which it would leave.
-        """
         job.ask, job.fault = None, fault
         job.failures += 1
         job.try_again_at = self._now + pause_s(job.failures)
@@ -375,11 +371,7 @@ class ConsumerMachine:
         self._due.obeyed = holding, Note("obeyed", obeyed)
 
     def _leave(self) -> None:
-        """Finishes what is being written, releases all, and says so.
-
-        Raises:
-            ConsumerError: the lake does not take what was read.
-        """
+        """Finishes what is being written, releases all, and says so; raises where the lake does not take it."""
         if any(write.ask for write in self._writes.values()):
             return
         if faults := [write.fault for write in self._writes.values()]:
@@ -471,8 +463,8 @@ class ConsumerMachine:
         to_place = self.to_place
         found, self._found = [partition for partition in self._found if partition in to_place], ()
         for topic, partitions in groupby(found, key=lambda partition: partition.topic):
-            job = _TakeOver(limit_s=self._settings.write_limit_s, topic=topic)
-            job = self._taking_over.setdefault(topic, job)
+            new = _TakeOver(limit_s=self._settings.write_limit_s, topic=topic)
+            job = self._taking_over.setdefault(topic, new)
             if job.ask is None and self._now >= job.try_again_at:
                 job.partitions = tuple(partitions)
                 self._try(job)
@@ -542,14 +534,10 @@ class ConsumerMachine:
             self._rate = self._rate.after(size_bytes, self._now - self._measured_at)
         self._measured_at = self._now if cycle.whole else None
         if cycle.written:
-            told = Cycle(
-                bytes=size_bytes,
-                records=sum(write.batch.records for write in cycle.written),
-                fetch_s=cycle.fetch_s,
-                write_s=self._now - cycle.began,
-                reads=tuple(sorted((read for each in cycle.written for read in each.reads), key=lambda read: read.key)),
-            )
-            self._report(told)
+            records = sum(write.batch.records for write in cycle.written)
+            reads = tuple(sorted((read for each in cycle.written for read in each.reads), key=lambda read: read.key))
+            fetch_s, write_s = cycle.fetch_s, self._now - cycle.began
+            self._report(Cycle(bytes=size_bytes, records=records, fetch_s=fetch_s, write_s=write_s, reads=reads))
 
     # Reports
 

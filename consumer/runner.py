@@ -35,7 +35,7 @@ from consumer.lake import Lake
 from consumer.machine import ConsumerError as ConsumerError
 from consumer.machine import ConsumerMachine
 from consumer.machine import LeaseError as LeaseError
-from consumer.offsets import FencedError, GroupOffsets
+from consumer.offsets import GroupOffsets
 from consumer.session import LakeError, SparkGoneError
 from consumer.settings import ConsumerSettings
 from consumer.table import rows
@@ -103,11 +103,7 @@ def run(
         raise ConsumerError(f"consumer {consumer}: the Kafka client refuses its settings: {brief(error)}") from error
     try:
         process.run()
-    except FencedError as error:
-        raise ConsumerError(f"consumer {consumer}: {error}") from error
-    except FatalKafkaError as error:
-        raise ConsumerError(f"consumer {consumer}: the Kafka client failed for good: {error}") from error
-    except SparkGoneError as error:
+    except (FatalKafkaError, SparkGoneError) as error:
         raise ConsumerError(f"consumer {consumer} cannot go on: {error}") from error
     finally:
         process.close()
@@ -138,11 +134,7 @@ class _Process:
     """Of batches that are not written yet."""
 
     def run(self) -> None:
-        """Goes round until it has left.
-
-        Raises:
-            Exception: what no further attempt can mend.
-        """
+        """Goes round until it has left; raises what no further attempt can mend."""
         while not self.machine.ended:
             for action in self.machine.handle(*self._happened()):
                 self._perform(action)

@@ -190,7 +190,7 @@ def test_whatever_happens_when_each_record_is_written_once_and_what_is_let_go_is
             play.answer(min(play.asked))
         else:
             play.handle()
-    assert play.report.state is ConsumerState.LEAVING
+    assert play.reports[-1].state is ConsumerState.LEAVING
     for partition in PARTITIONS:
         rows = play.rows[partition]
         assert rows == list(range(len(rows)))
