@@ -395,7 +395,7 @@ GUARDS = (
         "it is committed before it is written",
         "consumer/machine.py",
         "        self._version += 1\n",
-        "        self._version += 1\n        self._claim(batch.next_offsets)\n",
+        "        self._version += 1\n        self._claim(batch.next_offsets)\n        self._commit()\n",
         [f"{RUNNER}::test_what_is_committed_is_in_the_lake"],
         [f"{KILLED}[SIGKILL-before-write-2-0]"],
     ),
