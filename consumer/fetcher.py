@@ -108,6 +108,7 @@ class Fetcher:
             self._faults.pop(partition, None)
             self._next_offsets.pop(partition, None)
             self._out_of_range.discard(partition)
+        self._looked_at = self._looked_at - stopped
         self._unassign(stopped & self._read)
 
     def settle(self, to_place: Set[TopicPartition] = frozenset()) -> tuple[TopicPartition, ...]:

@@ -151,7 +151,7 @@ class ConsumerMachine:
         self._asks = 0
         self._asked: dict[int, _Job] = {}
         """What is waited for."""
-        lost = f"cannot read its commands, {self._commands}"
+        lost = f"cannot read its commands, partition {commands.partition} of {commands.topic}"
         self._place: _Job | None = _Job(limit_s=settings.give_up_after_s, in_vain=lost)
         """Among the commands, as long as it has none."""
         self._session: _Job | None = None
