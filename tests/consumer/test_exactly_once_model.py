@@ -294,6 +294,7 @@ def test_where_processes_are_dead_the_claims_alone_are_enough() -> None:
     assert violation(Protocol(zombies=False, given=Given.FORGOTTEN)) is None
 
 
+@pytest.mark.slow
 def test_claims_that_the_brokers_lose_cost_nothing() -> None:
     """Hole 13."""
     assert violation(Protocol(loses_commits=True, zombies=False)) is None

@@ -14,7 +14,8 @@ OF_TWO_TOPICS = (TopicPartition("clicks", 0), TopicPartition("orders", 0))
     [
         Faults(plans=2),
         Faults(plans=1, losses=1, resends=1),
-        Faults(plans=1, deaths=1),
+        Faults(plans=0, deaths=1),
+        pytest.param(Faults(plans=1, deaths=1), marks=pytest.mark.slow),
         Faults(plans=1, replacements=1, losses=1),
         Faults(plans=1, replacements=1, claims=1),
         pytest.param(Faults(plans=1, suspicions=1), marks=pytest.mark.slow(60)),
@@ -30,7 +31,11 @@ def test_no_partition_has_two_readers_and_the_group_can_always_converge(faults: 
     assert stuck(model, explored) is None
 
 
-@pytest.mark.parametrize("faults", [Faults(plans=0, suspicions=1), Faults(plans=1, deaths=1)], ids=str)
+@pytest.mark.parametrize(
+    "faults",
+    [Faults(plans=0, suspicions=1), pytest.param(Faults(plans=1, deaths=1), marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_so_it_is_where_the_partitions_are_of_two_topics(faults: Faults) -> None:
     model = Model(OF_TWO_TOPICS)
     explored = explore(model, faults)
