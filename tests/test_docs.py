@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+BUILDS_THE_SITE = pytest.mark.slow(5)
 ROOT = Path(__file__).parents[1]
 LOADED = re.compile(
     r'<(?:script|img|iframe|source)[^>]*\ssrc="([^"]+)"|<link[^>]*\srel="(?:stylesheet|icon|preload)"[^>]*>'
@@ -30,6 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@BUILDS_THE_SITE
 def test_the_site_loads_nothing_from_another_host(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 15
@@ -41,6 +43,7 @@ def test_the_site_loads_nothing_from_another_host(site: Path) -> None:
         assert not re.search(r"url\([\"']?(?:https?:)?//", style.read_text()), style
 
 
+@BUILDS_THE_SITE
 def test_the_reference_pages_are_in_the_site(site: Path) -> None:
     assert "consumer_capacity" in (site / "settings.html").read_text()
     assert "kcga doctor" in (site / "commands.html").read_text()

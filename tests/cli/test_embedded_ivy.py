@@ -13,6 +13,8 @@ from cli.embedded.ivy import REPOSITORY_VARIABLE, Coordinates
 from cli.embedded.ports import LOOPBACK, free_port
 from cli.errors import KcgaError
 
+pytestmark = pytest.mark.integration  # each test starts a JVM
+
 ONE = Coordinates("org.example.one", "one", "1.0")
 TWO = Coordinates("org.example", "two", "2.1")
 ABSENT = Coordinates("org.example", "absent", "9.9")

@@ -149,4 +149,5 @@ def test_a_broker_takes_the_bounds_for_topics_that_exist(broker: SharedBroker, u
         "retention.bytes": str(32 * 2**20),
         "segment.ms": "600000",
         "segment.bytes": str(4 * 2**20),
+        "message.timestamp.type": "LogAppendTime",
     }

@@ -20,6 +20,17 @@ def solve_exhaustively(problem: Problem) -> Solution:
     Of equals it is the first when partitions are placed from the fastest to the slowest (the lower one first), each on
     the consumer that has it now or else the lowest one.
     """
+    question = repr(problem)
+    if question not in _ANSWERS:
+        _ANSWERS[question] = _solve(problem)
+    return _ANSWERS[question]
+
+
+_ANSWERS: dict[str, Solution] = {}
+"""Worlds ask the same again and again."""
+
+
+def _solve(problem: Problem) -> Solution:
     search = _Search(problem, may_break_rules=False)
     if search.best is None:
         search = _Search(problem, may_break_rules=True)

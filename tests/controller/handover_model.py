@@ -279,7 +279,7 @@ class Model:
         self.guards = guards
         self._heard = cache(self._hears)  # the same controller hears the same report in many worlds
         first, second = partitions
-        self.plans = (
+        self.plans: tuple[Assignment, ...] = (
             Assignment({first: 1, second: 1}),
             Assignment({first: 1, second: 2}),
             Assignment({first: 2, second: 2}),

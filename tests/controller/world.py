@@ -3,6 +3,7 @@ loses, doubles and delays, and nodes that hang.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
@@ -265,9 +266,14 @@ class World:
                 process.ready = True
 
     def _count_readers(self) -> None:
-        for partition in self.speeds:
-            readers = sum(process.reads(partition, self.lake) for process in self.processes if not process.ended)
-            self.most_readers = max(self.most_readers, readers)
+        readers = Counter(
+            partition
+            for process in self.processes
+            if not process.ended
+            for partition in process.readings
+            if process.reads(partition, self.lake)
+        )
+        self.most_readers = max(self.most_readers, *readers.values(), 0)
 
     @property
     def converged(self) -> bool:
