@@ -89,7 +89,7 @@ GUARDS = (
         "Who was sent a start may read, whether it has said so or not",
         "a start that is sent is not kept",
         "controller/group.py",
-        "            member.pending[partition] = Pending(command.action, command.order, at)\n",
+        "            member.pending[partition] = Pending(command.action, command.order, at, since)\n",
         "",
         [ONE_READER + faults(plans=2), f"{NAMED}[in memory-may read, as it was told to]"],
         [f"{NAMED}[on a broker-may read, as it was told to]"],
