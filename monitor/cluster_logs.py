@@ -6,7 +6,7 @@ whole process down when a broker dies while it is asked; the commits, and why no
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 import confluent_kafka
@@ -131,26 +131,12 @@ class ClusterLogs:
         """The bytes that `broker`'s replica of each partition holds; those that it has no replica of are left out.
 
         Raises:
-            BrokerAwayError: it did not answer, or shows no log directory.
+            BrokerAwayError: it did not answer, or shows no log directory that it can read.
         """
         asked: dict[str, list[int]] = {}
         for partition in sorted(partitions):
             asked.setdefault(partition.topic, []).append(partition.partition)
-        answers = self._ask(lambda admin: admin.describe_log_dirs(asked, brokers=[broker]))
-        directories = [directory for answer in answers for directory in answer["log_dirs"]]
-        if not directories:
-            # What a broker answers to a user who may not ask, without any error.
-            raise BrokerAwayError(
-                "it shows no log directories: the monitor's user needs the operation Describe on the resource Cluster"
-            )
-        return {
-            TopicPartition(topic["name"], replica["partition_index"]): replica["partition_size"]
-            for directory in directories
-            if for_code(directory["error_code"]) is NoError
-            for topic in directory["topics"]
-            for replica in topic["partitions"]
-            if not replica["is_future_key"]  # a copy on its way to another directory
-        }
+        return stored_bytes(self._ask(lambda admin: admin.describe_log_dirs(asked, brokers=[broker])))
 
     def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """Where the log of each partition starts and ends; all of them, or none.
@@ -244,6 +230,36 @@ class ClusterLogs:
             admin, self._admin = self._admin, None
         if admin is not None:
             admin.close()
+
+
+def stored_bytes(answers: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, int]:
+    """What a broker's answers to DescribeLogDirs say that its replicas hold, in bytes.
+
+    Raises:
+        BrokerAwayError: it shows no log directory, or can read none of them.
+    """
+    directories = [directory for answer in answers for directory in answer["log_dirs"]]
+    if not directories:
+        # What a broker answers to a user who may not ask, without any error.
+        raise BrokerAwayError(
+            "it shows no log directories: the monitor's user needs the operation Describe on the resource Cluster"
+        )
+    faults = {
+        directory["log_dir"]: for_code(directory["error_code"])
+        for directory in directories
+        if for_code(directory["error_code"]) is not NoError
+    }
+    if len(faults) == len(directories):
+        said = ", ".join(f"{folder}: {fault.__name__}" for folder, fault in sorted(faults.items()))
+        raise BrokerAwayError(f"it cannot read its own log directories ({said}): its log says why")
+    return {
+        TopicPartition(topic["name"], replica["partition_index"]): replica["partition_size"]
+        for directory in directories
+        if directory["log_dir"] not in faults
+        for topic in directory["topics"]
+        for replica in topic["partitions"]
+        if not replica["is_future_key"]  # a copy on its way to another directory
+    }
 
 
 def _bootstrapped(arguments: Mapping[str, Any]) -> KafkaAdminClient:
