@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from bench.figures import markdown_table, run_facts, write_page
 from bench.quiet import add_busy, await_quiet
 from bench.running_group import asked
+from bench.spoken_group import CAPACITY, settings_text
 from cli.embedded.broker import Broker
 from cli.embedded.jars import KAFKA, obtain
 from cli.embedded.java import find_java
@@ -29,31 +30,12 @@ from domain.speeds import Lag, Method, Origin, WriteSpeeds
 from domain.streams import paper_stream
 
 COMMANDS = ("explain", "plan", "status")
-CAPACITY = 2_300_000.0
-"""Of a consumer, in bytes/s."""
 PARTITIONS_OF_A_CONSUMER = 20
 """About so many: the capacity is that many times what the speeds of a partition are on average."""
 DELTA = 1.0
 """The largest change of a speed in a second, in percent of the highest at the beginning."""
 EVERY_S = 1.0
 """The monitor and the consumers speak so often."""
-
-SETTINGS = """\
-[kafka]
-bootstrap_servers = "{servers}"
-group = "{group}"
-[topics]
-write_speed = "{group}.monitor.writeSpeed"
-metadata = "{group}.consumer.metadata"
-decisions = "{group}.controller.decisions"
-[monitor]
-topics = ["{group}"]
-[controller]
-consumer_capacity = {capacity}
-[consumer]
-spark_remote = "sc://127.0.0.1:1"
-lake_root = "/lake"
-"""
 
 
 class Group:
@@ -62,7 +44,7 @@ class Group:
     def __init__(self, servers: str, folder: Path, group: str, partitions: int, seed: int) -> None:
         self.file = folder / f"{group}.toml"
         highest = 2 * CAPACITY / PARTITIONS_OF_A_CONSUMER
-        self.file.write_text(SETTINGS.format(servers=servers, group=group, capacity=CAPACITY))
+        self.file.write_text(settings_text(servers, group))
         self.settings: Settings = load(self.file)
         names = self.settings.topics.names
         # They are told when each record came: what is an hour old is said at once.

@@ -24,6 +24,7 @@ from confluent_kafka import TopicPartition as Position
 
 from bench.figures import markdown_table, run_facts, write_page
 from bench.quiet import add_busy, await_quiet
+from bench.spoken_group import settings_text
 from cli.components import command
 from cli.embedded.broker import Broker
 from cli.embedded.child import Child
@@ -53,21 +54,7 @@ A_MOMENT_S = 60
 """So much more is said between two beginnings."""
 BEGINS = b"the controller begins"
 EPOCH = 7
-SETTINGS = """\
-[kafka]
-bootstrap_servers = "{servers}"
-group = "{group}"
-[topics]
-write_speed = "{group}.monitor.writeSpeed"
-metadata = "{group}.consumer.metadata"
-decisions = "{group}.controller.decisions"
-[monitor]
-topics = ["{group}"]
-[controller]
-consumer_capacity = 2_300_000
-[consumer]
-spark_remote = "sc://127.0.0.1:1"
-lake_root = "/lake"
+BESIDES = """\
 [http]
 controller_port = 0
 [local]
@@ -112,7 +99,7 @@ class Group:
     def __init__(self, servers: str, folder: Path, number: int, case: Case) -> None:
         name = f"group-{number}"
         self.file = folder / f"{name}.toml"
-        self.file.write_text(SETTINGS.format(servers=servers, group=name, folder=folder / name))
+        self.file.write_text(settings_text(servers, name) + BESIDES.format(folder=folder / name))
         settings: Settings = load(self.file)
         self._topic = settings.topics.metadata
         cluster, highest = Cluster(servers), settings.controller.highest_consumer
