@@ -65,6 +65,16 @@ def run(instance: Instance, record: Record, deadline: Deadline) -> None:
     prover.join(deadline.remaining)
 
 
+def settle_idle(instance: Instance, record: Record, deadline: Deadline) -> None:
+    """Proves a plan that has a consumer for partitions that nobody writes to, which engines leave out.
+
+    They take no room, but whoever holds more than the packing capacity, or a partition that fills it, is given none.
+    """
+    few = len(instance.problem.speeds) <= _MOST_FOR_CP_SAT
+    if instance.idle and few and not (record.is_proven or deadline.passed):
+        _search_by_cp_sat(Instance.of(instance.problem, idle_too=True), record, deadline)
+
+
 def _listed(instance: Instance) -> Listing:
     """All kept sets, but for a few consumers with many tiny partitions; or hardly any, if all have too many."""
     listing = kept_sets(instance, max(2_000, 6 * len(instance.sizes)))

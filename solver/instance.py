@@ -75,11 +75,11 @@ class Instance:
         return self.problem.migration_weight
 
     @classmethod
-    def of(cls, problem: Problem) -> "Instance":
-        """The instance of `problem`."""
+    def of(cls, problem: Problem, *, idle_too: bool = False) -> "Instance":
+        """The instance of `problem`; with partitions that nobody writes to among its items, if they are to be."""
         fixed = problem.fixed
         speeds = problem.speeds
-        idle = tuple(sorted(p for p, speed in speeds.items() if speed == 0 and p not in fixed))
+        idle = () if idle_too else tuple(sorted(p for p, speed in speeds.items() if speed == 0 and p not in fixed))
         partitions = tuple(sorted(speeds.keys() - set(idle), key=lambda p: (-speeds[p], p)))
         sizes = np.array([speeds[p] / problem.capacity for p in partitions], dtype=np.float64)
 

@@ -122,6 +122,7 @@ def _exact(problem: Problem, engine: str, record: Record, started: float) -> Sta
                 from solver import auto
 
                 auto.ENGINES[engine](instance, record, engines_stop)
+                auto.settle_idle(instance, record, engines_stop)
         except Exception as error:
             errors.append(error)
         finally:

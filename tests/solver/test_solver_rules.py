@@ -120,6 +120,15 @@ def test_a_plan_that_is_near_enough_to_its_bound_is_not_improved() -> None:
     assert best.objective < enough.objective <= enough.lower_bound + 0.02
 
 
+@pytest.mark.parametrize("engine", ["auto", "arc-flow", "cp-sat"])
+@pytest.mark.parametrize(("sizes", "packing"), [((81, 0), 80.0), ((81, 0, 0), 80.0), ((150, 0), None)])
+def test_a_consumer_that_only_partitions_of_speed_zero_need_is_proven_to_be_needed(
+    sizes: tuple[float, ...], packing: float | None, engine: str
+) -> None:
+    solution = solve(problem(*sizes, packing_capacity=packing), engine)
+    assert (solution.status, solution.consumers) == (Status.OPTIMAL, 2)
+
+
 def test_partitions_of_speed_zero_stay_where_they_are_and_open_no_consumer() -> None:
     solution = solve(problem(60, 0, 0, current={0: 1, 1: 1, 2: 8}))
     assert solution.consumers == 1
