@@ -247,7 +247,10 @@ def test_a_plan_beyond_the_most_consumers_is_told_apart() -> None:
     assert len(world.consumers) <= 3
 
 
-@pytest.mark.parametrize("interrupted_after", range(0, 40, 3))
+@pytest.mark.parametrize(
+    "interrupted_after",
+    [pytest.param(steps, marks=[pytest.mark.slow(2)] if steps % 6 else []) for steps in range(0, 40, 3)],
+)
 def test_a_plan_is_completed_from_wherever_the_controller_was_interrupted(interrupted_after: int) -> None:
     world = a_world(partitions(8, 30.0))
     run(world, 10)
