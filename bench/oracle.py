@@ -32,7 +32,12 @@ def by_cbc(problem: Problem) -> Answer:
     """What CBC makes of the model within the time limit, the building of the model aside."""
     model = literal(problem)
     command = pulp.COIN_CMD(
-        path=PULP_CBC_CMD.pulp_cbc_path, msg=False, gapRel=0, gapAbs=0, timeLimit=problem.time_limit_s
+        path=PULP_CBC_CMD.pulp_cbc_path,
+        msg=False,
+        gapRel=0,
+        gapAbs=0,
+        timeLimit=problem.time_limit_s,
+        options=["increment 1e-9"],  # by default it passes over what is better by less than 1e-5
     )
     model.solve(command)
     proven = model.sol_status == pulp.LpSolutionOptimal

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bench.oracle import optimum
@@ -60,7 +60,18 @@ def ruled_problems(draw: st.DrawFn) -> Problem:
     )
 
 
+HARDLY_BETTER = Problem(
+    speeds={partition(0): 5.0, partition(1): 1.0, partition(2): 0.0},
+    capacity=CAPACITY,
+    current=Assignment({partition(1): 1}),
+    migration_weight=0.001,
+    time_limit_s=LIMIT_S,
+)
+"""Nothing has to move, which is better than moving one by 1e-5."""
+
+
 @given(plain_problems())
+@example(HARDLY_BETTER)
 @few
 def test_the_exact_engines_and_an_independent_model_agree_on_the_optimum(problem: Problem) -> None:
     expected = optimum(problem)
