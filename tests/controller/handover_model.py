@@ -266,6 +266,65 @@ Done = tuple[FrozenController, frozenset[Sent]]
 """What a controller has become, and what it has sent."""
 
 
+class Mirror:
+    """The same worlds with two partitions of one topic in each other's place: what holds in one holds in the other."""
+
+    def __init__(self, first: TopicPartition, second: TopicPartition) -> None:
+        self._other = {first: second, second: first}
+        self._of_controller = cache(self._controller)
+        self._of_process = cache(self._process)
+        self._of_command = cache(self._command)
+
+    def image(self, world: World) -> World:
+        return world._replace(
+            controller=self._of_controller(world.controller),
+            processes=tuple(map(self._of_process, world.processes)),
+            commands=frozenset(map(self._of_command, world.commands)),
+            claimed=tuple((name, self._reach(reach)) for name, reach in world.claimed),
+            notes=tuple(sorted((self._other[partition], note) for partition, note in world.notes)),
+        )
+
+    def plan(self, plan: Assignment) -> Assignment:
+        return Assignment({self._other[partition]: consumer for partition, consumer in plan.items()})
+
+    def _controller(self, controller: FrozenController) -> FrozenController:
+        return controller._replace(
+            desired=self.plan(controller.desired),
+            members=tuple(map(self._member, controller.members)),
+            unsealed=tuple((name, self._reach(reach), sealed) for name, reach, sealed in controller.unsealed),
+            of_strangers=self._reach(controller.of_strangers),
+        )
+
+    def _member(self, member: FrozenMember) -> FrozenMember:
+        return member._replace(
+            held=frozenset(map(self._other.__getitem__, member.held)),
+            pending=tuple(
+                sorted((self._other[partition], action, order) for partition, action, order in member.pending)
+            ),
+            named=tuple(sorted((self._other[partition], names) for partition, names in member.named)),
+        )
+
+    def _process(self, process: Process) -> Process:
+        readings = (reading._replace(partition=self._other[reading.partition]) for reading in process.readings)
+        return process._replace(
+            newest=self._report(process.newest),
+            before=process.before and self._report(process.before),
+            readings=tuple(sorted(readings)),
+        )
+
+    def _report(self, said: Report) -> Report:
+        return said._replace(held=self._partitions(said.held), taking_over=self._partitions(said.taking_over))
+
+    def _command(self, sent: Sent) -> Sent:
+        return sent._replace(partitions=self._partitions(sent.partitions))
+
+    def _partitions(self, partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...]:
+        return tuple(sorted(map(self._other.__getitem__, partitions)))
+
+    def _reach(self, reach: Reach) -> Reach:
+        return None if reach is None else frozenset(map(self._other.__getitem__, reach))
+
+
 class Model:
     """The worlds that can follow on one another.
 
@@ -279,11 +338,11 @@ class Model:
         self.guards = guards
         self._heard = cache(self._hears)  # the same controller hears the same report in many worlds
         first, second = partitions
-        self.plans: tuple[Assignment, ...] = (
-            Assignment({first: 1, second: 1}),
-            Assignment({first: 1, second: 2}),
-            Assignment({first: 2, second: 2}),
-        )
+        together, apart, elsewhere = (Assignment({first: a, second: b}) for a, b in ((1, 1), (1, 2), (2, 2)))
+        self.mirror = Mirror(first, second) if first.topic == second.topic else None
+        self.plans: tuple[Assignment, ...] = (together, apart, elsewhere)
+        if self.mirror is not None:
+            self.plans = (together, apart, self.mirror.plan(apart), elsewhere)
 
     def beginning(self, faults: Faults) -> World:
         """Two consumers are ready, and the first reads both partitions; where no claim goes with starts, it is about
@@ -596,17 +655,20 @@ def _ended(process: Process) -> Process:
 
 def _canonical(world: World) -> World:
     """The same world with what cannot matter any more left out, and the smallest numbers that keep the orders apart."""
-    controller = world.controller
+    controller, processes, commands = _renumbered(world.controller, world.processes, world.commands)
+    return world._replace(controller=controller, processes=processes, commands=commands)
+
+
+@cache
+def _renumbered(
+    controller: FrozenController, processes: tuple[Process, ...], commands: frozenset[Sent]
+) -> tuple[FrozenController, tuple[Process, ...], frozenset[Sent]]:
     seen = {(member.consumer, member.incarnation or ""): member.report_sequence for member in controller.members}
-    commands = [
-        sent
-        for sent in world.commands
-        for process in world.processes
-        if process.alive and process[:2] == sent[:2] and sent.order > process.applied
-    ]
+    applied = {process[:2]: process.applied for process in processes if process.alive}
+    commands = frozenset(sent for sent in commands if sent[:2] in applied and sent.order > applied[sent[:2]])
     processes = tuple(
         process._replace(before=None) if process.before and seen.get(process[:2], OLDER) >= BEFORE else process
-        for process in world.processes
+        for process in processes
     )
     orders = {
         *(sent.order for sent in commands),
@@ -621,53 +683,56 @@ def _canonical(world: World) -> World:
         of_epoch = sorted(order for order in orders if order.epoch == epoch)
         renamed |= {order: Order(epoch, rank) for rank, order in enumerate(of_epoch, start=1 if epoch else 0)}
     sequence = max((renamed[order].sequence for order in orders if order.epoch == controller.epoch), default=0)
+    controller = controller._replace(sequence=sequence)
     if all(before == after for before, after in renamed.items()):
-        return world._replace(
-            controller=controller._replace(sequence=sequence), processes=processes, commands=frozenset(commands)
+        return controller, processes, commands
+    members = tuple(
+        member._replace(
+            pending=tuple((partition, action, renamed[order]) for partition, action, order in member.pending),
+            barrier=renamed[member.barrier] if member.barrier else None,
         )
-    return world._replace(
-        controller=controller._replace(
-            sequence=sequence,
-            members=tuple(
-                member._replace(
-                    pending=tuple((partition, action, renamed[order]) for partition, action, order in member.pending),
-                    barrier=renamed[member.barrier] if member.barrier else None,
-                )
-                for member in controller.members
-            ),
-        ),
-        processes=tuple(
-            process._replace(
-                applied=renamed[process.applied],
-                newest=process.newest._replace(applied=renamed[process.newest.applied]),
-                before=process.before and process.before._replace(applied=renamed[process.before.applied]),
-            )
-            for process in processes
-        ),
-        commands=frozenset(sent._replace(order=renamed[sent.order]) for sent in commands),
+        for member in controller.members
     )
+    processes = tuple(
+        process._replace(
+            applied=renamed[process.applied],
+            newest=process.newest._replace(applied=renamed[process.newest.applied]),
+            before=process.before and process.before._replace(applied=renamed[process.before.applied]),
+        )
+        for process in processes
+    )
+    commands = frozenset(sent._replace(order=renamed[sent.order]) for sent in commands)
+    return controller._replace(members=members), processes, commands
 
 
 @dataclass(frozen=True)
 class Explored:
     worlds: Mapping[World, Sequence[World]]
-    """All that were looked at, each with what follows if nothing more befalls the group."""
+    """All that were looked at, each with what follows if nothing more befalls the group; of two that mirror each other
+    one."""
     wrong: World | None = None
     """The first in which two processes' reads take effect."""
 
 
 def explore(model: Model, faults: Faults) -> Explored:
     """Looks at all worlds that can be reached, or at those until one is wrong."""
-    first = model.beginning(faults)
-    known = {first: first}
-    worlds: dict[World, list[World]] = {}
+    known: dict[World, World] = {}
+    mirror = model.mirror
+
+    def looked_at(world: World) -> World:
+        if world not in known:
+            known[world] = known.get(mirror.image(world), world) if mirror else world
+        return known[world]
+
+    first = looked_at(model.beginning(faults))
+    worlds: dict[World, list[World]] = {first: []}
     queue = deque([first])
     while queue:
         world = queue.popleft()
         if model.violation(world):
             return Explored(worlds, world)
-        by_itself = [known.setdefault(each, each) for each in model.without_faults(world)]
-        befallen = [known.setdefault(each, each) for each in model.with_a_fault(world)]
+        by_itself = [looked_at(each) for each in model.without_faults(world)]
+        befallen = [looked_at(each) for each in model.with_a_fault(world)]
         worlds[world] = by_itself
         for following in (*by_itself, *befallen):
             if following not in worlds:

@@ -31,6 +31,15 @@ def test_no_partition_has_two_readers_and_the_group_can_always_converge(faults: 
     assert stuck(model, explored) is None
 
 
+def test_worlds_that_mirror_each_other_go_on_alike() -> None:
+    faults = Faults(plans=1, losses=1)
+    model, whole = Model(OF_ONE_TOPIC), Model(OF_ONE_TOPIC)
+    mirror, whole.mirror = whole.mirror, None
+    assert mirror is not None
+    looked_at = explore(model, faults).worlds.keys()
+    assert looked_at | set(map(mirror.image, looked_at)) == explore(whole, faults).worlds.keys()
+
+
 @pytest.mark.parametrize(
     "faults",
     [Faults(plans=0, suspicions=1), pytest.param(Faults(plans=1, deaths=1), marks=pytest.mark.slow)],
