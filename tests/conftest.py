@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from playwright.sync_api import Browser, sync_playwright
@@ -22,6 +21,7 @@ from playwright.sync_api import Browser, sync_playwright
 from cli.embedded.java import Java, find_java
 from tests.broker_cluster import BrokerCluster
 from tests.examples import register_profiles
+from tests.running_up import leaves_no_process
 from tests.services import OwnServices, Services, SharedBroker, SharedSpark, services_of
 from tests.side_by_side import Scheduler
 from tests.tools import CHROMIUM, INSTALL, NOT_TESTED, PROMETHEUS, PROMTOOL, Tool
@@ -165,18 +165,8 @@ def cannot(reason: str) -> NoReturn:
 @pytest.fixture
 def nothing_left_running(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The test fails where a process that it started, directly or not, is still there at its end."""
-    mark = uuid.uuid4().hex
-    monkeypatch.setenv("KCGA_TEST", mark)
-    yield
-    left = [process for process in psutil.process_iter(["cmdline"]) if _environment_has(process, "KCGA_TEST", mark)]
-    assert not left, f"still running: {[process.info['cmdline'] for process in left]}"
-
-
-def _environment_has(process: psutil.Process, name: str, value: str) -> bool:
-    try:
-        return process.environ().get(name) == value
-    except (psutil.Error, OSError):
-        return False
+    with leaves_no_process(monkeypatch):
+        yield
 
 
 @pytest.fixture

@@ -3,11 +3,17 @@
 import os
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+import pytest
+
 from cli.components import command
+
+_MARK = "KCGA_TEST"
 
 
 @contextmanager
@@ -29,8 +35,25 @@ def running_up(tmp_path: Path, *options: str) -> Iterator[tuple[subprocess.Popen
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], shown: Path) -> None:
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 600
     while not condition():
         assert process.poll() is None, shown.read_text()
         assert time.monotonic() < deadline, shown.read_text()
         time.sleep(0.2)
+
+
+@contextmanager
+def leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fails where a process that was started within, directly or not, is still there at the end."""
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv(_MARK, mark)
+    yield
+    left = [process for process in psutil.process_iter(["cmdline"]) if _is_marked(process, mark)]
+    assert not left, f"still running: {[process.info['cmdline'] for process in left]}"
+
+
+def _is_marked(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.environ().get(_MARK) == mark
+    except (psutil.Error, OSError):
+        return False

@@ -1,15 +1,18 @@
-"""The status page of a running `kcga up`, in a real browser; it also draws the pictures of the documentation.
+"""One run of `kcga up`, until the load has risen and fallen: its status page in a real browser, and what it leaves.
 
-`make pictures` puts them into docs/images; otherwise they go into the test's own folder.
+`make pictures` puts the pictures of the page into docs/images; otherwise they go into the test's own folder.
 """
 
 import json
 import math
 import os
 import re
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import Popen
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
@@ -22,14 +25,10 @@ from cli.settings import load
 from controller.status.explanation import explain
 from tests.page_watch import PHONE, opened, serious_faults
 from tests.prometheus import Prometheus
-from tests.running_up import running_up, wait_until
+from tests.running_up import leaves_no_process, running_up, wait_until
 from tests.test_deploy_observability import RULES_FILE, Query, dashboard_queries
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.slow(90),
-    pytest.mark.usefixtures("nothing_left_running"),
-]
+pytestmark = [pytest.mark.integration, pytest.mark.slow(200)]
 
 SCALE_UP_WITHIN_MS = 120_000
 PICTURES = "KCGA_PICTURES"
@@ -37,14 +36,35 @@ NUMBER = re.compile(r"\d+\.\d\d")
 VARIABLE = re.compile(r"label_values\((?P<series>\w+), (?P<label>\w+)\)")
 
 
-def test_a_scale_up_is_seen_as_it_happens_and_says_why(
-    browser: Browser, prometheus_program: Path, tmp_path: Path
-) -> None:
-    prometheus = Prometheus(tmp_path / "prometheus", prometheus_program, rules=[RULES_FILE])
-    with running_up(tmp_path) as (process, shown, temporary), prometheus:
+class Up(NamedTuple):
+    """A `kcga up` that runs."""
+
+    process: Popen[bytes]
+    shown: Path
+    temporary: Path
+    url: str
+    """Of its status page."""
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    folder = tmp_path_factory.mktemp("up")
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        leaves_no_process(monkeypatch),
+        running_up(folder, "--output", "json") as (process, shown, temporary),
+    ):
         wait_until(lambda: "Status page: http://" in shown.read_text(), process, shown)
         (url,) = re.findall(r"Status page: (http://\S+)", shown.read_text())
         wait_until(lambda: answers(url), process, shown)
+        yield Up(process, shown, temporary, url)
+
+
+def test_a_scale_up_is_seen_as_it_happens_and_says_why(
+    up: Up, browser: Browser, prometheus_program: Path, tmp_path: Path
+) -> None:
+    url = up.url
+    with Prometheus(tmp_path / "prometheus", prometheus_program, rules=[RULES_FILE]) as prometheus:
         prometheus.scrape([urlsplit(url).netloc])
         began = time.time()
         with opened(browser, url) as page:
@@ -68,10 +88,35 @@ def test_a_scale_up_is_seen_as_it_happens_and_says_why(
             expect(page.locator("#decisions > li").first).to_be_visible()
             assert serious_faults(page) == []
             draw(page, pictures / "status-page-phone.png")
-        (folder,) = temporary.glob("kcga-*")
+        (folder,) = up.temporary.glob("kcga-*")
         decided_alike(folder)
         every_query_has_data(prometheus, [urlsplit(url).netloc, *addresses(folder)], began)
         assert {rule["name"]: rule["lastError"] for rule in prometheus.rules() if rule["health"] != "ok"} == {}
+
+
+def test_the_group_follows_the_load_and_the_lake_has_every_record_once(up: Up) -> None:
+    """It ends in order where somebody interrupts it."""
+    wait_until(lambda: has_scaled_down(up.url), up.process, up.shown)
+    up.process.send_signal(signal.SIGINT)
+    output, _ = up.process.communicate(timeout=800)
+    shown = up.shown.read_text()
+    assert up.process.returncode == 0, shown
+    summary = json.loads(output)
+    assert summary["ok"]
+    assert summary["produced"] == summary["distinct"] > 0
+    assert summary["duplicates"] == 0
+    assert summary["max_readers"] == 1
+    assert min(summary["scale_ups"], summary["scale_downs"], summary["migrations"]) >= 1
+    assert summary["restarts"] == {}, shown
+    assert {"rscore", "highest_lag"} <= summary.keys()
+    assert "every check passed" in shown
+    assert not list(up.temporary.glob("kcga-*"))
+
+
+def has_scaled_down(url: str) -> bool:
+    """And up, before that: the load begins low."""
+    scaled_down = re.compile(r"^kcga_scale_downs_total\S* (\d+)", re.MULTILINE).search(httpx.get(f"{url}/metrics").text)
+    return scaled_down is not None and int(scaled_down[1]) > 0
 
 
 def answers(url: str) -> bool:
