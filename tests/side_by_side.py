@@ -16,7 +16,6 @@ GROUPS: Mapping[str, str] = {
     "tests/cli/test_embedded_services.py": OWN_BROKERS,
     "tests/cli/test_secure_cluster.py": OWN_BROKERS,
     "tests/consumer/test_consumer_faults.py": OWN_SPARK,
-    "tests/consumer/test_consumer_runner.py::test_a_spark_server_that_hangs": OWN_SPARK,
     "tests/consumer/test_exactly_once.py::test_with_a_jvm_of_its_own": OWN_SPARK,
     "tests/fire/test_fire.py": OWN_BROKERS,
     "tests/kubernetes/": CONTROL_PLANE,

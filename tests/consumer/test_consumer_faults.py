@@ -56,10 +56,10 @@ def no_space_for(server: SparkConnectServer) -> Iterator[None]:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
 
 
-@pytest.fixture
-def own_spark_server(java: Java, tmp_path: Path) -> Iterator[SparkConnectServer]:
-    """One that the test may harm."""
-    with SparkConnectServer(tmp_path / "own-spark", jars=obtain(DELTA), java=java) as server:
+@pytest.fixture(scope="module")
+def own_spark_server(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConnectServer]:
+    """One that these tests may harm, and the last of them may kill."""
+    with SparkConnectServer(tmp_path_factory.mktemp("own-spark"), jars=obtain(DELTA), java=java) as server:
         yield server
 
 
@@ -84,6 +84,47 @@ def test_a_lake_that_is_full_for_a_minute_gets_every_record_once(
     driver.wait_until_read(15_000)
     driver.wait_for(ready, seen=False)
     assert verify(own_spark_server.remote, str(lake_root), [data_topic]) == {partition: whole(15_000)}
+
+
+@pytest.mark.slow(80)
+def test_a_spark_server_that_hangs_and_then_is_restarted_costs_no_record(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    own_spark_server: SparkConnectServer,
+    data_topic: str,
+    lake_root: Path,
+    java: Java,
+    tmp_path: Path,
+) -> None:
+    partition = TopicPartition(data_topic, 0)
+    produced = 0
+
+    def produce() -> None:
+        nonlocal produced
+        driver.produce(partition, produced, 5_000)
+        produced += 5_000
+
+    port, pid = int(own_spark_server.remote.rpartition(":")[2]), own_spark_server.child.pid
+    start_consumer(1, spark_remote=own_spark_server.remote, write_limit_s=20.0)
+    driver.start([partition], driver.wait_for(ready))
+    produce()
+    driver.wait_for(lambda report: report.cycle is not None)
+
+    os.killpg(pid, signal.SIGSTOP)
+    produce()
+    driver.wait_for(degraded)
+    os.killpg(pid, signal.SIGCONT)
+    driver.wait_until_read(produced)
+    driver.wait_for(ready, seen=False)
+
+    produce()
+    driver.wait_for(lambda report: report.cycle is not None, seen=False)
+    os.killpg(pid, signal.SIGKILL)
+    driver.wait_for(degraded, seen=False)
+    with SparkConnectServer(tmp_path / "second", jars=obtain(DELTA), java=java, port=port) as server:
+        driver.wait_until_read(produced)
+        assert verify(server.remote, str(lake_root), [data_topic]) == {partition: whole(produced)}
+        driver.stop([partition], driver.reports[-1])
 
 
 @pytest.mark.slow

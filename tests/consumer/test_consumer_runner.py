@@ -1,6 +1,5 @@
 """A whole consumer on a real broker and a real lake; the test plays the controller's part."""
 
-import os
 import signal
 import threading
 import time
@@ -11,9 +10,6 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from cli.embedded.jars import DELTA, obtain
-from cli.embedded.java import Java
-from cli.embedded.spark import SparkConnectServer
 from consumer import runner
 from consumer.runner import ConsumerError
 from consumer.takeover import take_over
@@ -378,50 +374,6 @@ def test_without_its_partition_of_the_metadata_topic_a_consumer_gives_up(start_c
     error = start_consumer(99, give_up_after_s=0.1).end()
     assert isinstance(error, ConsumerError)
     assert "partition 99 of" in str(error)
-
-
-@pytest.mark.slow(50)
-@pytest.mark.integration
-def test_a_spark_server_that_hangs_and_then_is_restarted_costs_no_record(
-    driver: Driver,
-    start_consumer: StartConsumer,
-    partitions: list[TopicPartition],
-    lake_root: Path,
-    java: Java,
-    tmp_path: Path,
-) -> None:
-    def degraded(report: ConsumerReport) -> bool:
-        return report.state is ConsumerState.DEGRADED
-
-    produced = 0
-
-    def produce() -> None:
-        nonlocal produced
-        driver.produce(partitions[0], produced, 5_000)
-        produced += 5_000
-
-    with SparkConnectServer(tmp_path / "first", jars=obtain(DELTA), java=java) as server:
-        port, pid = int(server.remote.rpartition(":")[2]), server.child.pid
-        start_consumer(1, spark_remote=server.remote, write_limit_s=20.0)
-        driver.start(partitions[:1], driver.wait_for(ready))
-        produce()
-        driver.wait_for(lambda report: report.cycle is not None)
-
-        os.killpg(pid, signal.SIGSTOP)
-        produce()
-        driver.wait_for(degraded)
-        os.killpg(pid, signal.SIGCONT)
-        driver.wait_until_read(produced)
-        driver.wait_for(ready, seen=False)
-
-        produce()
-        driver.wait_for(lambda report: report.cycle is not None, seen=False)
-        os.killpg(pid, signal.SIGKILL)
-        driver.wait_for(degraded, seen=False)
-    with SparkConnectServer(tmp_path / "second", jars=obtain(DELTA), java=java, port=port) as server:
-        driver.wait_until_read(produced)
-        assert verify(server.remote, str(lake_root), [partitions[0].topic]) == {partitions[0]: whole(produced)}
-        driver.stop(partitions[:1], driver.reports[-1])
 
 
 def test_sigterm_ends_a_consumer_with_its_batch_written(

@@ -29,6 +29,9 @@ FOR_EVER_S = 600.0
 TAKES_OVER_S = 4.0
 """What a take-over takes at most on a quiet machine."""
 
+ALL_AT_ONCE = 5_000_000
+"""Bytes of a batch of one to which nothing happens: all that is left is one append."""
+
 KILL, FREEZE = "SIGKILL", "SIGSTOP"
 
 Fault = dict[str, Any]
@@ -159,7 +162,7 @@ def test_a_kill_while_it_reads_costs_no_record_and_doubles_none(
     fault: Fault, scene: Scene, each_once: EachOnce
 ) -> None:
     assert killed(scene.begin(1, fault, told=False))
-    scene.begin(1, told=fault["call"] == 2)
+    scene.begin(1, told=fault["call"] == 2, batch_bytes=ALL_AT_ONCE)
     scene.read_the_rest()
     each_once()
 
@@ -171,7 +174,7 @@ def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
 ) -> None:
     assert killed(scene.begin(1, in_flight(seed=20), told=False))
     assert killed(scene.begin(2, fault, told=False))
-    scene.begin(3, told=False)
+    scene.begin(3, told=False, batch_bytes=ALL_AT_ONCE)
     scene.read_the_rest()
     each_once()
 
@@ -215,7 +218,7 @@ def test_one_that_sleeps_for_longer_than_its_lease_ends_also_where_nobody_took_o
     sleeper.send_signal(signal.SIGCONT)
     assert failed(sleeper)
     assert driver.committed(partitions) == committed or fault["step"] == "commit", "only what was on its way"
-    scene.begin(2, told=False)
+    scene.begin(2, told=False, batch_bytes=ALL_AT_ONCE)
     scene.read_the_rest()
     each_once()
 
