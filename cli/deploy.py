@@ -20,6 +20,8 @@ OVERLAYS = Path(manifests.__file__).parent / "overlays"
 SETTINGS_MAP, SETTINGS_KEY, TEMPLATE_KEY = "kcga-settings", "settings.toml", "consumer.yaml"
 VARIABLES = "kcga-kafka"
 """The Secret whose keys are variables of every component's environment."""
+OWN_VARIABLES = ("kcga-monitor", "kcga-controller", "kcga-consumer")
+"""The Secrets whose keys are variables of one component's environment, and go before those of all."""
 SETTINGS_HASH = "kcga/settings"
 """An annotation of pods: the controller and the monitor begin anew with other settings."""
 FIELD_MANAGER = "kcga-deploy"
@@ -76,7 +78,8 @@ def _require_no_secrets(file: Path, text: str) -> None:
     if found:
         raise UsageError(
             f"{file} holds secrets, and would be in a ConfigMap: move {', '.join(dict.fromkeys(found))} to the Secret "
-            f"{VARIABLES}, each under its name in the environment: docs/gke.md, The settings"
+            f"{VARIABLES}, which all components have, or to a component's own ({', '.join(OWN_VARIABLES)}), each under "
+            "its name in the environment: docs/gke.md, The settings"
         )
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from cli.deploy import OVERLAYS, render
+from cli.deploy import OVERLAYS, OWN_VARIABLES, VARIABLES, render
 from cli.errors import UsageError
 from cli.main import app
 from controller.kubernetes.deployment import Owner, deployment, parse_template
@@ -114,6 +114,28 @@ def test_no_pod_may_more_than_it_needs(settings: Path, overlay: str) -> None:
             assert security["readOnlyRootFilesystem"]
             assert not security["allowPrivilegeEscalation"]
             assert security["capabilities"] == {"drop": ["ALL"]}
+
+
+@pytest.mark.parametrize("overlay", OVERLAY_NAMES)
+def test_each_component_has_secrets_of_its_own_before_those_of_all_and_none_of_anothers(
+    settings: Path, overlay: str
+) -> None:
+    """Hole 27: all components shared one Secret, and with it one user with the rights of all."""
+    objects = rendered(settings, overlay)
+    pods = {
+        each["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]: each["spec"]["template"]["spec"]
+        for each in (*objects, a_consumer(objects))
+        if each["kind"] == "Deployment"
+    }
+    sources = {
+        component: [source["secretRef"] for source in pod["containers"][0]["envFrom"]]
+        for component, pod in pods.items()
+    }
+    assert {component: [source["name"] for source in found] for component, found in sources.items()} == {
+        component: [VARIABLES, f"kcga-{component}"] for component in ("consumer", "controller", "monitor")
+    }
+    assert all(source["optional"] for found in sources.values() for source in found), "one for all is enough"
+    assert {found[-1]["name"] for found in sources.values()} == set(OWN_VARIABLES)
 
 
 def test_the_groups_settings_and_image_are_in_what_is_applied(settings: Path) -> None:
