@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from controller.commands import Claim
-from controller.former_writers import Reach
+from controller.former_writers import STRANGERS, Reach
 from domain.messages import (
     ConsumerReport,
     ConsumerState,
@@ -21,6 +21,10 @@ from domain.messages import (
 )
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
+
+MOST_MISSED = 2**32
+"""Each controller's epoch is one more than that of the one before it: one that is so far beyond all before is invented.
+The highest that a message can name would leave none for the next controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,6 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
     epoch, paused = 0, False
     unsealed: dict[str, Reach] = {}
     settled: tuple[str, ...] = ()
-    left: set[str] = set()
     of_strangers: Reach = None
     if claim is not None:
         epoch, paused, settled = claim.epoch, claim.paused, claim.settled
@@ -62,24 +65,33 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
         unsealed.update(dict.fromkeys((*claim.unsealed, *claim.members)))
         for writer, read in (claim.may_read or {}).items():
             unsealed[writer] = frozenset(TopicPartition(topic, number) for topic in read for number in read[topic])
+    strangers = {writer for writer, reach in unsealed.items() if reach == of_strangers}
     for message in messages:
         match message:
             case ControllerClaim() if claim is not None:  # the same one, or one before: it has said it again
-                epoch = max(epoch, message.epoch)
+                epoch = _higher(epoch, message.epoch)
             case ControllerClaim():
-                epoch, paused, settled = max(epoch, message.epoch), message.paused, message.settled
+                epoch, paused, settled = _higher(epoch, message.epoch), message.paused, message.settled
                 unsealed.update(dict.fromkeys((*message.unsealed, *message.members)))
+            case ConsumerReport(state=ConsumerState.LEAVING):
+                epoch = _higher(epoch, message.applied_epoch)
+                unsealed.pop(message.writer, None)
+                strangers.discard(message.writer)
             case ConsumerReport():
-                epoch = max(epoch, message.applied_epoch)
-                unsealed.setdefault(message.writer, of_strangers)
-                if message.state is ConsumerState.LEAVING:
-                    left.add(message.writer)
+                epoch = _higher(epoch, message.applied_epoch)
+                if message.writer not in unsealed and len(strangers) < STRANGERS:
+                    unsealed[message.writer] = of_strangers
+                    strangers.add(message.writer)
             case ControlRequest(action=ControlAction.PAUSE | ControlAction.RESUME as action):
                 paused = action is ControlAction.PAUSE
             case ControlRequest():
                 pass
-    unsealed = {writer: unsealed[writer] for writer in sorted(unsealed.keys() - left - set(settled))}
+    unsealed = {writer: unsealed[writer] for writer in sorted(unsealed.keys() - set(settled))}
     return Beginning(epoch + 1, paused, unsealed, settled, of_strangers)
+
+
+def _higher(epoch: int, named: int) -> int:
+    return named if epoch < named <= epoch + MOST_MISSED else epoch
 
 
 def claiming(claim: Claim, epoch: int, incarnation: str, sent_at: float, heard_to: int) -> ControllerClaim:

@@ -276,6 +276,28 @@ def test_a_controller_begins_with_all_who_were_heard_of_and_are_not_accounted_fo
     assert beginning([]) == Beginning(epoch=1)
 
 
+def test_processes_that_somebody_invents_before_a_controller_begins_are_not_named_without_limit() -> None:
+    """Hole 22: each report of an invented process made the first claim of the next controller longer."""
+    invented = [a_report(1_000 + number, "invented") for number in range(10 * STRANGERS)]
+    said = ControllerClaim(epoch=3, incarnation="c", sent_at=1.0, unsealed=("5/e",), members=("6/f",))
+    for claim in (None, said, said.model_copy(update={"may_read": {"6/f": {"orders": (0,)}}})):
+        left = [a_report(1, "old"), a_report(1, "old", ConsumerState.LEAVING)]
+        begun = beginning([*left, said, *invented], claim)
+        assert len(begun.unsealed) <= STRANGERS + 2
+        assert {"5/e", "6/f"} <= begun.unsealed.keys(), "who may have been given something is never left out for them"
+        assert "1/old" not in begun.unsealed
+
+
+def test_an_epoch_that_no_controller_can_have_had_is_not_believed() -> None:
+    """Hole 22: after one report with the highest epoch that a message can name, no controller could begin."""
+    invented = a_report(9, "invented").model_copy(update={"applied_epoch": 2**63 - 1})
+    said = ControllerClaim(epoch=3, incarnation="c", sent_at=1.0)
+    for claim in (None, said):
+        begun = beginning([said, invented, a_report(1, "here")], claim)
+        assert begun.epoch == 5
+        claiming(Claim(0, begun.paused, begun.unsealed, begun.settled), begun.epoch, "next", 1.0, 0)
+
+
 def test_where_everyone_dies_the_next_controller_has_each_writer_sealed_only_where_it_may_have_read() -> None:
     """Hole 12: each start named everyone; with 60 consumers, 3,600 names a topic."""
 
