@@ -148,7 +148,13 @@ class ClusterLogs:
         """
         starts = self._offsets(partitions, OffsetSpec.EARLIEST)
         ends = self._offsets(partitions, OffsetSpec.LATEST)
-        return {partition: OffsetRange(starts[partition], ends[partition]) for partition in starts}
+        # Asked after the ends: what is written between the two questions is held up by nobody.
+        readable = self._offsets(partitions, OffsetSpec.LATEST, "read_committed")
+        held_up = {partition: offset for partition, offset in readable.items() if offset < ends[partition]}
+        return {
+            partition: OffsetRange(start, ends[partition], held_up.get(partition))
+            for partition, start in starts.items()
+        }
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int | None]:
         """The offset that a consumer group goes on at in each partition; None where it has committed nothing.
@@ -189,13 +195,15 @@ class ClusterLogs:
         if error.code() != confluent_kafka.KafkaError._ALL_BROKERS_DOWN:  # says less than those that it follows
             self._complaint = in_one_line(error.str())
 
-    def _offsets(self, partitions: Collection[TopicPartition], which: OffsetSpec) -> dict[TopicPartition, int]:
+    def _offsets(
+        self, partitions: Collection[TopicPartition], which: OffsetSpec, isolation: str = "read_uncommitted"
+    ) -> dict[TopicPartition, int]:
         asked = {kafka.TopicPartition(partition.topic, partition.partition): which for partition in sorted(partitions)}
         if not asked:
             return {}
         return {
             TopicPartition(partition.topic, partition.partition): found.offset
-            for partition, found in self._ask(lambda admin: admin.list_partition_offsets(asked)).items()
+            for partition, found in self._ask(lambda admin: admin.list_partition_offsets(asked, isolation)).items()
         }
 
     def _ask(self, question: Callable[[Any], T]) -> T:

@@ -24,6 +24,8 @@ class OffsetRange:
 
     start: int
     end: int
+    open_from: int | None = None
+    """Where the first transaction begins that is under way: from there on nobody can read. None where none is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Decides how far the group is behind on one partition: from what its log holds and what the group has committed.
 
-Invariant: what cannot be read any more is not counted, and no lag is larger than the log.
+Invariant: what cannot be read, any more or yet, is not counted, and no lag is larger than the log.
 """
 
 from domain.speeds import Lag
@@ -27,8 +27,10 @@ def lag(
     """
     if committed is None and held.end > held.start:
         return None
+    # What follows the beginning of a transaction that is open nobody can read: no consumer more would help.
+    end = held.end if held.open_from is None else held.open_from
     # The commit may be newer than the log's end, which was asked for at about the same time.
-    records = max(0, held.end - max(held.start, committed or 0))
+    records = max(0, end - max(held.start, committed or 0))
     if records == 0:
         return Lag(0, 0.0, 0.0)
     if bytes_per_record is None:

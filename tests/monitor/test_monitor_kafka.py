@@ -143,6 +143,28 @@ def test_the_lag_of_the_group_is_published_from_its_first_commit_on(
     assert last.speeds.lags[written].bytes == pytest.approx(0.6 * first.bytes, rel=0.01)
 
 
+def test_records_behind_a_transaction_that_is_open_are_no_lag_until_it_ends(
+    monitoring: Monitoring, create_topic: CreateTopic, broker: SharedBroker, producer: Producer, unique_name: str
+) -> None:
+    """Among the holes that were not confirmed: a transaction that hangs at the tail was lag for ever."""
+    topic = create_topic(unique_name)
+    partition = TopicPartition(topic, 0)
+    write(producer, topic, 10)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": unique_name})
+    consumer.commit(offsets=[KafkaPartition(topic, 0, 10)], asynchronous=False)
+    consumer.close()
+    hangs = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": unique_name})
+    hangs.init_transactions(PATIENCE_S)
+    hangs.begin_transaction()
+    write(hangs, topic, 1)
+    write(producer, topic, 5)
+    reports = monitoring(topic)
+    (*_, last) = reports.until(lambda report: partition in report.speeds.lags)
+    assert last.speeds.lags[partition].records == 0
+    hangs.commit_transaction(PATIENCE_S)
+    reports.until(lambda report: report.speeds.lags[partition].records == 7)  # with the marker that ends it
+
+
 def test_each_speed_tells_how_and_when_it_was_measured(
     monitoring: Monitoring, create_topic: CreateTopic, admin: AdminClient, producer: Producer, unique_name: str
 ) -> None:
