@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
@@ -55,8 +56,19 @@ class Cluster:
 
     def partitions(self) -> dict[str, int]:
         """How many partitions each topic has."""
+        return {name: len(topic.partitions) for name, topic in self._listed().topics.items()}
+
+    def replicas(self) -> tuple[int, dict[str, int]]:
+        """How many brokers there are, and how many replicas the partition of each topic has that has fewest."""
+        listed = self._listed()
+        return len(listed.brokers), {
+            name: min((len(partition.replicas) for partition in topic.partitions.values()), default=0)
+            for name, topic in listed.topics.items()
+        }
+
+    def _listed(self) -> ClusterMetadata:
         try:
-            listed = self._admin.list_topics(timeout=REQUEST_TIMEOUT_S)
+            listed: ClusterMetadata = self._admin.list_topics(timeout=REQUEST_TIMEOUT_S)
         except KafkaException as error:
             self._admin.poll(0)  # only then does the client tell what it has to complain of
             why = reason(error.args[0], self._complaints)
@@ -65,7 +77,7 @@ class Cluster:
                 "running, and are address and security settings right?"
             ) from error
         self._complaints.clear()
-        return {name: len(topic.partitions) for name, topic in listed.topics.items()}
+        return listed
 
     def require(self, topics: Iterable[str]) -> None:
         """Makes sure that the topics exist.

@@ -1,6 +1,6 @@
 """Whether the brokers answer, have the topics, and let this principal do what the components do."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -17,6 +17,8 @@ from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from monitor.interest import Interest, Topic, topics_of_interest
 
 REQUEST_TIMEOUT_S = 15.0
+OF_KAFKA = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Topics without which nothing is committed."""
 CREATE = "Create"
 """What is not needed for what exists."""
 
@@ -24,7 +26,8 @@ CREATE = "Create"
 def check_kafka(settings: Settings) -> Iterator[Finding]:
     kafka = settings.kafka
     try:
-        partitions = Cluster(kafka.bootstrap_servers, kafka.client).partitions()
+        cluster = Cluster(kafka.bootstrap_servers, kafka.client)
+        partitions, replicas = cluster.partitions(), cluster.replicas()
     except KcgaError as error:
         yield Finding.fault(str(error), "correct kafka.bootstrap_servers and kafka.client, or start the brokers")
         return
@@ -40,6 +43,7 @@ def check_kafka(settings: Settings) -> Iterator[Finding]:
     yield from _own_topics(settings, partitions, of_cluster)
     names = settings.topics
     own = {names.write_speed, names.metadata, names.decisions}
+    yield from _single_replicas(*replicas, own | OF_KAFKA)
     interest = topics_of_interest(settings.monitor.topics, {name: Topic(name, "", {}) for name in partitions}, own)
     yield from _topics_to_read(interest, partitions)
     yield from _rights(settings, admin, sorted(interest.topics.keys() | own & partitions.keys()), of_cluster)
@@ -64,6 +68,17 @@ def _own_topics(
             )
         else:
             yield Finding(f"{name} has {figures.plural(existing, 'partition')}")
+
+
+def _single_replicas(brokers: int, replicas: Mapping[str, int], topics: Iterable[str]) -> Iterator[Finding]:
+    """New topics have as many replicas as the brokers' `default.replication.factor` says, which is 1 unless set."""
+    single = [name for name in sorted(topics) if replicas.get(name) == 1]
+    if brokers > 1 and single:
+        yield Finding.note(
+            f"{', '.join(single)}: a single replica, though there are {brokers} brokers; while one of them is away for "
+            "longer than consumer.lease_s, all consumers may end",
+            "add replicas (kafka-reassign-partitions.sh), and set default.replication.factor of the brokers",
+        )
 
 
 def _topics_to_read(interest: Interest, partitions: dict[str, int]) -> Iterator[Finding]:
