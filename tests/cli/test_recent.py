@@ -187,6 +187,7 @@ def test_what_lately_came_is_known_whatever_times_its_senders_tell(
 
 
 def test_decisions_of_another_group_are_left_aside(tail: FakeTail, given: Settings) -> None:
+    """Hole 19: `kcga plan` and `kcga explain` took them for those of this group."""
     other = decided(7, NOW - 1, carried_out=True).model_copy(update={"group": "another"})
     mine = decided(3, NOW - 2, carried_out=True).model_copy(update={"group": given.kafka.group})
     tail.topics["controller.decisions", 0] = [(NOW - 2, mine.encode()), (NOW - 1, other.encode())]
