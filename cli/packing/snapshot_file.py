@@ -1,20 +1,22 @@
 """Reads what is to be solved: the write speeds of one moment, and who reads what now."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from cli.errors import UsageError
-from cli.packing.csv_rows import read_rows
-from cli.packing.json_lines import line_of
+from cli.packing.csv_rows import Id, MaybeId, Row, Speed, read_rows
 from cli.packing.text_lines import Place, TextLines, read_lines
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import PartitionRef, WriteSpeedReport
-from domain.messages.codec import Part, describe
-from domain.partitions import HIGHEST_ID, TopicPartition
+from domain.messages.codec import Part, PartitionNumber, describe
+from domain.partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,28 @@ class Snapshot:
     """Who reads what now, where the file says so."""
 
 
+class _SnapshotRow(Row):
+    """A partition's speed, and who reads it. What `kcga solve` prints has `previous` besides, which is not read."""
+
+    speed: Speed
+    consumer: MaybeId = None
+    previous: str = ""
+
+
+class _CurrentRow(Row):
+    """Who reads a partition. What `kcga solve` prints has the speed and `previous` besides, which are not read."""
+
+    consumer: Id
+    speed: str = ""
+    previous: str = ""
+
+
 class _Placed(PartitionRef):
-    consumer: Annotated[int, Field(ge=0, le=HIGHEST_ID)]
+    consumer: PartitionNumber
 
 
 class _Unmeasured(PartitionRef):
-    consumer: Annotated[int, Field(ge=0, le=HIGHEST_ID)] | None
+    consumer: PartitionNumber | None
 
 
 class _Plan(Part):
@@ -69,31 +87,27 @@ def read_current(file: Path) -> Assignment:
     if first.lstrip().startswith(("{", "[")):
         return _json_assignment(source)
     current: dict[TopicPartition, ConsumerId] = {}
-    for row in read_rows(source, ("topic", "partition", "consumer"), aside=("speed", "previous")):
-        partition = row.partition
-        if partition in current:
-            row.place.fail(f"{partition} is named twice")
-        current[partition] = row.id("consumer")
+    for place, row in read_rows(source, _CurrentRow):
+        if row.key in current:
+            place.fail(f"{row.key} is named twice")
+        current[row.key] = row.consumer
     return Assignment(current)
 
 
 def _csv_snapshot(source: TextLines) -> Snapshot:
     speeds: dict[TopicPartition, float] = {}
     current: dict[TopicPartition, ConsumerId] = {}
-    for row in read_rows(source, ("topic", "partition", "speed"), ("consumer",), aside=("previous",)):
-        partition = row.partition
-        if partition in speeds:
-            row.place.fail(f"{partition} is named twice")
-        speeds[partition] = row.speed
-        if row.has("consumer"):
-            current[partition] = row.id("consumer")
+    for place, row in read_rows(source, _SnapshotRow):
+        if row.key in speeds:
+            place.fail(f"{row.key} is named twice")
+        speeds[row.key] = row.speed
+        if row.consumer is not None:
+            current[row.key] = row.consumer
     return Snapshot(source.name, speeds, current=Assignment(current) if current else None)
 
 
 def _json_snapshot(source: TextLines) -> Snapshot:
-    text = source.text
-    report = _decoded(WriteSpeedReport, "message of monitor.writeSpeed", source.name, text)
-    measured = report.speeds
+    measured = _decoded(WriteSpeedReport, "message of monitor.writeSpeed", source.name, source.text).speeds
     return Snapshot(source.name, dict(measured.bytes_per_s), measured.unknown)
 
 
@@ -125,3 +139,26 @@ def _decoded(model: type[_Model], what: str, name: str, text: str) -> _Model:
         fault = error.errors(include_url=False, include_context=False)[0]
         line = None if fault["type"] == "json_invalid" else line_of(text, fault["loc"])
         raise UsageError(f"{Place(name, line)}: {describe(what, error)}") from error
+
+
+def line_of(text: str, path: Sequence[str | int]) -> int | None:
+    """The line, from 1, on which the value at `path` begins, or the innermost around it; None in what is no JSON."""
+    depth = _depth(text, path)
+    ends = list(accumulate(len(line) + 1 for line in text.split("\n")))
+    # No value of JSON but an object or a list is on two lines: what has begun on a line is there at its end.
+    line = bisect_left(ends, depth, key=lambda end: _depth(text[:end], path, broken_off=True)) + 1
+    return line if depth >= 0 else None
+
+
+def _depth(text: str, path: Sequence[str | int], *, broken_off: bool = False) -> int:
+    """How many steps of `path` there are in JSON, which may be broken off; -1 where it is none."""
+    try:
+        value = from_json(text, allow_partial=broken_off)
+    except ValueError:
+        return -1
+    for depth, step in enumerate(path):
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return depth
+    return len(path)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cli.packing.csv_output import CsvTable, number
-from cli.packing.csv_rows import read_rows
+from cli.packing.csv_rows import Id, Row, Speed, read_rows
 from cli.packing.text_lines import read_lines
 from domain.partitions import TopicPartition
 
@@ -20,6 +20,11 @@ class Measurement:
     speeds: Mapping[TopicPartition, float]
 
 
+class _StreamRow(Row):
+    iteration: Id
+    speed: Speed
+
+
 def read_stream(file: Path) -> list[Measurement]:
     """The measurements in ascending order of iteration, whatever the order of the rows; numbers may be left out.
 
@@ -28,12 +33,12 @@ def read_stream(file: Path) -> list[Measurement]:
     """
     iterations: dict[int, dict[TopicPartition, float]] = {}
     partitions: dict[TopicPartition, TopicPartition] = {}
-    for row in read_rows(read_lines(file), COLUMNS):
+    for place, row in read_rows(read_lines(file), _StreamRow):
         # One object for all rows of a partition: long streams take a third of the memory.
-        partition = partitions.setdefault(row.partition, row.partition)
-        speeds = iterations.setdefault(row.id("iteration"), {})
+        partition = partitions.setdefault(key := row.key, key)
+        speeds = iterations.setdefault(row.iteration, {})
         if partition in speeds:
-            row.place.fail(f"{partition} is named twice in iteration {row.id('iteration')}")
+            place.fail(f"{partition} is named twice in iteration {row.iteration}")
         speeds[partition] = row.speed
     return [Measurement(iteration, speeds) for iteration, speeds in sorted(iterations.items())]
 

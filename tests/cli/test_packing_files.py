@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.errors import UsageError
-from cli.packing.json_lines import line_of
-from cli.packing.snapshot_file import read_current, read_snapshot
+from cli.packing.snapshot_file import line_of, read_current, read_snapshot
 from cli.packing.stream_file import Measurement, read_stream, write_stream
 from cli.packing.text_lines import LONGEST
 from domain.assignment import Assignment
@@ -64,7 +63,7 @@ def written(folder: Path, content: bytes | str, name: str = "file.csv") -> Path:
         (HEADER + "clicks,0,1e300\n", "line 2: speed is '1e300'"),
         (HEADER + "clicks,0,1_000\n", "line 2: speed is '1_000'"),
         (HEADER + "clicks,0,fast\n", "line 2: speed is 'fast'"),
-        (HEADER + "clicks,0,\n", "line 2: the speed is missing"),
+        (HEADER + "clicks,0,\n", "line 2: speed is '': it must be a number from 0 to"),
         (HEADER + "clicks,0,5\r\nclicks,0,6\r\n", "line 3: clicks-0 is named twice"),
         (HEADER + "clicks,-1,5\n", "line 2: partition is '-1': it must be a whole number"),
         (HEADER + "clicks,1.5,5\n", "line 2: partition is '1.5'"),

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from cli.errors import KcgaError, UsageError
 from cli.packing.csv_output import STANDARD_OUTPUT, CsvTable, number
-from cli.packing.csv_rows import Row, read_rows, require_topic, shown
+from cli.packing.csv_rows import Id, MaybeId, Row, Speed, read_rows, require_topic, shown
 from cli.packing.ranges import require, require_capacity, require_time_limit
 from cli.packing.text_lines import STANDARD_INPUT, Place, TextLines, read_lines
 from domain.partitions import HIGHEST_ID, TopicPartition
@@ -21,13 +22,30 @@ from tests.examples import examples
 PLACE = Place("file.csv", 3)
 
 
-def row(**fields: str) -> Row:
-    return Row(PLACE, fields)
+class Table(BaseModel):
+    a: str
+    b: str
+    c: str = ""
+
+
+class Figures(Row):
+    speed: Speed = 0.0
+    consumer: MaybeId = None
+    iteration: Id = 0
 
 
 def rows(text: str) -> list[dict[str, str]]:
     source = TextLines("file.csv", iter(text.splitlines(keepends=True)))
-    return [each.fields for each in read_rows(source, ("a", "b"), optional=("c",), aside=("d",))]
+    return [row.model_dump(exclude_unset=True) for _, row in read_rows(source, Table)]
+
+
+def figures(**fields: str) -> Figures:
+    """The row with these fields, and those that it must have, on line 2."""
+    fields = {"topic": "orders", "partition": "3", **fields}
+    lines = iter([",".join(fields) + "\n", ",".join(fields.values()) + "\n"])
+    ((place, row),) = read_rows(TextLines("file.csv", lines), Figures)
+    assert place == Place("file.csv", 2)
+    return row
 
 
 def test_a_fault_is_told_with_its_file_and_line() -> None:
@@ -81,7 +99,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_rows_are_by_the_names_of_their_columns_and_blank_lines_are_none() -> None:
     assert rows("\nb, a\n\n1,2\n   \n3,4\n") == [{"b": "1", "a": "2"}, {"b": "3", "a": "4"}]
-    assert rows('a,b,c,d\n"x\ny",2,3,4\n') == [{"a": "x\ny", "b": "2", "c": "3", "d": "4"}]
+    assert rows('a,b,c\n"x\ny",2,3\n') == [{"a": "x\ny", "b": "2", "c": "3"}]
 
 
 @pytest.mark.parametrize(
@@ -105,35 +123,42 @@ def test_what_is_wrong_with_rows_is_told(text: str, reason: str) -> None:
 @given(st.integers(0, HIGHEST_ID), st.sampled_from(["", " "]))
 @settings(max_examples=examples(30), deadline=None, derandomize=True)
 def test_a_number_of_a_partition_is_read_with_or_without_spaces(value: int, space: str) -> None:
-    assert row(partition=f"{space}{value}{space}").id("partition") == value
+    assert figures(partition=f"{space}{value}{space}").partition == value
+    assert figures(consumer=f"{space}{value}{space}").consumer == value
 
 
 @pytest.mark.parametrize("text", ["", "-1", "+1", "1.0", "1e3", "0x1", "٣", str(HIGHEST_ID + 1), "9" * 5000])
 def test_anything_else_is_no_number_of_a_partition(text: str) -> None:
-    with pytest.raises(UsageError, match=r"partition is .*: it must be a whole number from 0 to 2147483647"):
-        row(partition=text).id("partition")
+    for column in ("partition", "iteration"):
+        with pytest.raises(
+            UsageError, match=rf"line 2: {column} is .*: it must be a whole number from 0 to 2147483647"
+        ):
+            figures(**{column: text})
 
 
 @pytest.mark.parametrize("text", ["0", " 12.5 ", "1e3", "1e300"])
 def test_a_speed_is_any_number_that_is_not_too_high(text: str) -> None:
     if text == "1e300":
         with pytest.raises(UsageError, match="it must be a number from 0"):
-            _ = row(speed=text).speed
+            figures(speed=text)
     else:
-        assert row(speed=text).speed == float(text)
+        assert figures(speed=text).speed == float(text)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "nan", "inf", "fast", "1_000"])
 def test_anything_else_is_no_speed(text: str) -> None:
     with pytest.raises(UsageError, match="it must be a number"):
-        _ = row(speed=text).speed
+        figures(speed=text)
 
 
 def test_a_partition_is_its_topic_and_its_number() -> None:
-    assert row(topic="orders", partition="3").partition == TopicPartition("orders", 3)
-    assert row(consumer=" ").has("consumer") is False
-    assert row().has("consumer") is False
-    assert row(consumer="0").has("consumer") is True
+    assert figures(topic="orders", partition="3").key == TopicPartition("orders", 3)
+
+
+def test_a_consumer_may_be_left_out_and_0_is_one() -> None:
+    assert figures(consumer=" ").consumer is None
+    assert figures().consumer is None
+    assert figures(consumer="0").consumer == 0
 
 
 @pytest.mark.parametrize("topic", ["", "x" * 250, "a\x1b[2J", "a\nb"])
