@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -30,8 +31,8 @@ from domain.messages import ControlAction, Decision
 
 PAGE = Path(__file__).parent / "page"
 LOOK_EVERY_S = 1.0
-KEEP_ALIVE_S = 15.0
-"""So often something is sent to a page even if nothing changes: whoever is in between may close silent connections."""
+RETRY_MS = 2_000
+"""After which a page that lost its connection asks again."""
 LONGEST_BODY = 1_000
 """Bytes: every request that is understood is far shorter."""
 MOST_PAGES = 100
@@ -221,31 +222,27 @@ def _add_reading(app: FastAPI, board: Board, *, control: bool) -> None:
 def _add_events(app: FastAPI, board: Board, stopping: Callable[[], bool]) -> None:
     pages = 0
 
-    async def events() -> AsyncIterator[str]:
+    async def page() -> AsyncIterator[None]:
         nonlocal pages
+        if pages >= MOST_PAGES:
+            raise HTTPException(503, f"{MOST_PAGES} pages are open already")
         pages += 1
         try:
-            sent, idle_s = -1, 0.0
-            yield "retry: 2000\n\n"
-            while not stopping():
-                shown = await asyncio.to_thread(board.picture)
-                if shown.version != sent:
-                    yield f"event: state\ndata: {shown.model_dump_json()}\n\n"
-                    sent, idle_s = shown.version, 0.0
-                elif idle_s >= KEEP_ALIVE_S:
-                    yield ": still here\n\n"
-                    idle_s = 0.0
-                await asyncio.sleep(LOOK_EVERY_S)
-                idle_s += LOOK_EVERY_S
+            yield
         finally:
             pages -= 1
 
-    @app.get("/api/events", response_class=StreamingResponse, tags=["group"])
-    async def live() -> StreamingResponse:
+    @app.get("/api/events", response_class=EventSourceResponse, dependencies=[Depends(page)], tags=["group"])
+    async def live() -> AsyncIterator[ServerSentEvent]:
         """The group, again with every change, as server-sent events of the form of `/api/state`."""
-        if pages >= MOST_PAGES:
-            raise HTTPException(503, f"{MOST_PAGES} pages are open already")
-        return StreamingResponse(events(), media_type="text/event-stream")
+        sent = -1
+        yield ServerSentEvent(retry=RETRY_MS)
+        while not stopping():
+            shown = await asyncio.to_thread(board.picture)
+            if shown.version != sent:
+                yield ServerSentEvent(event="state", data=shown)
+                sent = shown.version
+            await asyncio.sleep(LOOK_EVERY_S)
 
 
 def _add_control(app: FastAPI, ask: Ask | None, token: str | None) -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 import httpx
 import pytest
 
+from controller.status import app
 from controller.status import server as of_server
 from controller.status.app import make_app
 from controller.status.board import Board
@@ -49,6 +50,23 @@ def test_an_open_stream_does_not_keep_the_server_from_ending(board: Board) -> No
         assert server._thread is not None
         assert not server._thread.is_alive()
         stream.close()
+
+
+def test_no_more_pages_are_kept_up_to_date_than_so_many_and_one_that_closes_makes_room(
+    server: StatusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "MOST_PAGES", 1)
+    events = f"{server.url}/api/events"
+    with httpx.stream("GET", events, timeout=30) as stream:
+        lines = stream.iter_lines()
+        assert "retry: 2000" in lines
+        refused = httpx.get(events)
+        assert (refused.status_code, refused.json()) == (503, {"reason": "1 pages are open already"})
+    while True:
+        with httpx.stream("GET", events, timeout=30) as again:
+            if again.status_code == 200:
+                break
+        time.sleep(0.05)
 
 
 def test_a_port_that_is_taken_is_one_clear_line(server: StatusServer) -> None:
