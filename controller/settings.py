@@ -43,7 +43,7 @@ class ControllerSettings(BaseModel):
     """With `auto`: no less is taken than this, and no more than the next."""
     capacity_ceiling: BytesPerS = 100_000_000
     capacity_confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
-    """With `auto`: how sure it must be that the mean rate of a consumer is no lower."""
+    """With `auto`: how sure it must be that the mean rate of a consumer is no lower, by Student's t."""
     learns_capacity: bool = False
     """Whether the capacity is `auto`; set by that."""
     packing_capacity: BytesPerS | None = None
