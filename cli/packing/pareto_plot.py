@@ -1,6 +1,8 @@
 """The Pareto plot: how many more consumers than the fewest an engine needs, against what it moves."""
 
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from itertools import pairwise
 from math import dist
@@ -8,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.packing import plotting
-from cli.packing.label_places import Box, Label, place
 from cli.packing.simulation import pareto_front
 
 if TYPE_CHECKING:
@@ -97,8 +98,6 @@ def _staircase(front: Sequence[tuple[float, float]], right: float, top: float) -
 
 _COVERED = 4
 """Points closer to each other than this, in points, cannot be told apart."""
-_LEADER_FROM = 16
-"""A name further away than this, in points, is tied to its point by a line."""
 
 
 def _name_points(
@@ -109,50 +108,33 @@ def _name_points(
     stairs: Sequence[tuple[float, float]],
 ) -> None:
     """Writes each name where there is room: those on the front choose first, then from left to right."""
+    import textalloc
     from matplotlib.patheffects import withStroke
-    from matplotlib.text import Text
 
     figure = axes.get_figure(root=True)
     if figure is None or not points:
         return
     figure.draw_without_rendering()
-    per_pixel = 72 / figure.dpi
-
-    def in_points(values: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-        return [(x * per_pixel, y * per_pixel) for x, y in axes.transData.transform(values).tolist()]
-
-    places = in_points(points)
-    texts, labels = [], []
-    for group in _groups(engines, places, front):
-        first = group[0]
-        text = axes.annotate(
-            _joined([engines[index].name for index in group]),
-            points[first],
-            xytext=(0, 0),
-            textcoords="offset points",
-            fontsize=9,
-            fontweight="bold" if first in front else "normal",
-            color=plotting.EXACT_COLOUR if engines[first].is_exact else plotting.INK,
-            ha="center",
-            va="center",
+    places = [(x, y) for x, y in (axes.transData.transform(points) * (72 / figure.dpi)).tolist()]
+    groups = _groups(engines, places, front)
+    with redirect_stdout(sys.stderr):  # textalloc prints where it finds no room for any name
+        textalloc.allocate(
+            axes,
+            *zip(*(points[first] for first, *_ in groups), strict=True),
+            [_joined([engines[index].name for index in group]) for group in groups],
+            x_scatter=[x for x, _ in points],
+            y_scatter=[y for _, y in points],
+            x_lines=[[x for x, _ in stairs]],
+            y_lines=[[y for _, y in stairs]],
+            textsize=9,
+            fontweight=["bold" if first in front else "normal" for first, *_ in groups],
+            textcolor=[plotting.EXACT_COLOUR if engines[first].is_exact else plotting.INK for first, *_ in groups],
+            linecolor=plotting.FAINT_INK,
+            linewidth=0.6,
             zorder=4,
+            in_layout=False,
             path_effects=[withStroke(linewidth=2.5, foreground=plotting.GROUND)],
-            arrowprops={"arrowstyle": "-", "color": plotting.FAINT_INK, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4},
         )
-        size = Text.get_window_extent(text)
-        texts.append(text)
-        labels.append(Label(*places[first], size.width * per_pixel + 2, size.height * per_pixel))
-    obstacles = [Box.around(x, y, 7, 7) for x, y in places]
-    obstacles += [
-        Box(min(x, right) - 1, min(y, top) - 1, max(x, right) + 1, max(y, top) + 1)
-        for (x, y), (right, top) in pairwise(in_points(stairs))
-    ]
-    extent = axes.get_window_extent()
-    inside = Box(*(edge * per_pixel for edge in (extent.x0, extent.y0, extent.x1, extent.y1)))
-    for text, label, (x, y, distance) in zip(texts, labels, place(labels, obstacles, inside), strict=True):
-        text.set_position((x - label.x, y - label.y))
-        if distance < _LEADER_FROM and text.arrow_patch is not None:
-            text.arrow_patch.set_visible(False)
 
 
 def _groups(engines: Sequence[Engine], places: Sequence[tuple[float, float]], front: frozenset[int]) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""How plots are made and saved. Matplotlib is an extra, takes long to load, and is loaded when a plot is asked for."""
+"""How plots are made and saved. Matplotlib and textalloc are an extra, take long to load, and are loaded for a plot."""
 
 import importlib
 from pathlib import Path
@@ -24,7 +24,7 @@ def require_plotting(file: Path) -> None:
 
     Raises:
         UsageError: the name of the file asks for no format that there is, or its folder does not exist.
-        KcgaError: Matplotlib is not installed.
+        KcgaError: Matplotlib or textalloc is not installed.
     """
     if file.suffix.lower() not in FORMATS:
         raise UsageError(f"--plot {file}: the name of a plot must end in {', '.join(FORMATS)}")
@@ -32,8 +32,11 @@ def require_plotting(file: Path) -> None:
         raise UsageError(f"--plot {file}: there is no folder {file.absolute().parent}")
     try:
         importlib.import_module("matplotlib.figure")
+        importlib.import_module("textalloc")
     except ImportError as error:
-        raise KcgaError(f"plots need Matplotlib ({error}): install kcga with its extra, kcga[plot]") from error
+        raise KcgaError(
+            f"plots need Matplotlib and textalloc ({error}): install kcga with its extra, kcga[plot]"
+        ) from error
 
 
 def new_figure(width: float, height: float) -> "Figure":

@@ -4,13 +4,16 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from bench import paper
-from cli.packing.label_places import Box, Label, place
-from cli.packing.pareto_plot import Engine, plot_pareto
+from cli.packing import plotting
+from cli.packing.pareto_plot import Engine, draw_pareto, plot_pareto
 from cli.packing.simulation import pareto_front
+from tests.examples import examples
 
 points = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)).map(lambda point: (point[0] / 5, point[1] / 5)))
 
@@ -25,20 +28,43 @@ def test_the_front_is_what_nothing_else_is_better_than(points: list[tuple[float,
     assert [points[index] for index in front] == sorted(points[index] for index in front)
 
 
-@given(st.lists(st.tuples(st.floats(50, 550), st.floats(50, 350)), max_size=17))
-def test_names_hide_neither_points_nor_each_other_where_there_is_room(points: list[tuple[float, float]]) -> None:
-    labels = [Label(x, y, 30, 10) for x, y in points]
-    obstacles = [Box.around(x, y, 6, 6) for x, y in points]
-    inside = Box(0, 0, 600, 400)
-    boxes = [Box.around(x, y, 30, 10) for x, y, _ in place(labels, obstacles, inside)]
-    assert all(one.overlap(other) < 1e-6 for one, other in combinations(boxes, 2))
-    assert all(box.overlap(obstacle) < 1e-6 for box in boxes for obstacle in obstacles)
-    assert all(box.overlap(inside) == pytest.approx(box.area) for box in boxes)
+def named(engines: list[Engine], width: float, height: float) -> tuple[list[Text], list[tuple[float, float]], Bbox]:
+    """The names in a plot of that size, where the points are in it, and its frame; in pixels."""
+    figure = plotting.new_figure(width, height)
+    axes = figure.subplots()
+    draw_pareto(axes, engines, "title")
+    figure.draw_without_rendering()
+    points = axes.transData.transform([(100 * engine.cbs, engine.mean_rscore) for engine in engines]).tolist()
+    return list(axes.texts), [(x, y) for x, y in points], axes.get_window_extent()
 
 
-def test_where_there_is_no_room_every_name_still_has_a_place() -> None:
-    labels = [Label(5, 5, 30, 10)] * 50
-    assert len(place(labels, [], Box(0, 0, 10, 10))) == 50
+@given(st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=17))
+@settings(max_examples=examples(15), deadline=None)
+def test_names_hide_neither_points_nor_each_other_where_there_is_room(places: set[tuple[int, int]]) -> None:
+    engines = [Engine(f"bfd{number}", x / 9, y, is_exact=False) for number, (x, y) in enumerate(sorted(places))]
+    texts, points, frame = named(engines, 9, 6)
+    boxes = [text.get_window_extent() for text in texts]
+    assert sorted(text.get_text() for text in texts) == sorted(engine.name for engine in engines)
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert not any(box.contains(x, y) for box in boxes for x, y in points)
+    assert all(frame.contains(*corner) for box in boxes for corner in box.corners().tolist())
+
+
+@pytest.mark.parametrize(
+    "engines",
+    [
+        [Engine(f"a-long-name-{number}", number / 50, 50 - number, is_exact=False) for number in range(50)],
+        [Engine("much-too-long" * 20, 0, 0, is_exact=False)],
+    ],
+    ids=["many", "long"],
+)
+def test_where_there_is_no_room_every_name_still_has_a_place(
+    engines: list[Engine], capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, _, _ = named(engines, 4, 3)
+    names = ",".join(text.get_text() for text in texts).replace("\n", "").replace(" ", "")
+    assert sorted(names.split(",")) == sorted(engine.name for engine in engines)
+    assert capsys.readouterr().out == ""  # which is for the result
 
 
 @pytest.mark.parametrize(

@@ -157,10 +157,11 @@ def test_a_plan_can_be_drawn(kcga: Kcga, snapshot: Path, tmp_path: Path, suffix:
     assert plot.stat().st_size > 1000
 
 
-def test_without_matplotlib_a_plot_is_one_clear_error(
-    kcga: Kcga, snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("module", ["matplotlib.figure", "textalloc"])
+def test_without_what_draws_it_a_plot_is_one_clear_error(
+    kcga: Kcga, snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, module, None)
     ended = kcga("solve", snapshot, "--plot", tmp_path / "plan.png")
     assert (ended.exit_code, ended.stdout) == (1, "")
     assert len(ended.stderr.splitlines()) == 1
