@@ -120,7 +120,8 @@ def _name_points(
     with redirect_stdout(sys.stderr):  # textalloc prints where it finds no room for any name
         textalloc.allocate(
             axes,
-            *zip(*(points[first] for first, *_ in groups), strict=True),
+            [points[first][0] for first, *_ in groups],
+            [points[first][1] for first, *_ in groups],
             [_joined([engines[index].name for index in group]) for group in groups],
             x_scatter=[x for x, _ in points],
             y_scatter=[y for _, y in points],
