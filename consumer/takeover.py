@@ -3,7 +3,7 @@
 The order is what keeps every record once:
 
 1. whom the controller named is fenced in Kafka: from here on a commit of theirs tells of rows that are in the lake;
-2. they are sealed on the table of every topic concerned: from here on they add no row;
+2. they are sealed on the table of the topic: from here on they add no row;
 3. who claims the partitions is looked up in the group's commits. If that is anybody else, the same is done to them, and
    the claims are looked up again: in the end only the caller adds rows of these partitions;
 4. now the positions are read, from the commits and the lake (`consumer.claims`).
@@ -15,12 +15,11 @@ Whatever is interrupted is done again from the first step, by this process or by
 stays so: a process does it to each writer once.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Set
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Set
+from typing import Protocol
 
 from consumer.claims import Committed, next_offset, to_seal, where_to_look
-from consumer.lake import Lake
-from consumer.offsets import GroupOffsets
+from consumer.out_of_range import OffsetRange
 from consumer.spans import Span
 from domain.partitions import TopicPartition
 
@@ -32,29 +31,73 @@ class ClaimsError(RuntimeError):
     """Others claim the partitions all the while."""
 
 
+class Offsets(Protocol):
+    """What is asked of the brokers: `consumer.offsets`."""
+
+    def fence(self, writer: str) -> None: ...
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Committed | None]: ...
+
+    def ranges(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, OffsetRange]: ...
+
+
+class Tables(Protocol):
+    """What is asked of the lake: `consumer.lake`."""
+
+    def seal(self, topic: str, writer: str) -> None: ...
+
+    def last_appended(self, topic: str, partitions: Collection[int]) -> Mapping[int, int]: ...
+
+    def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> Mapping[int, int]: ...
+
+
+Steps = Generator[None, None, dict[TopicPartition, int]]
+
+
 def take_over(
     partitions: Iterable[TopicPartition],
     told: Iterable[str],
     own: str,
-    offsets: GroupOffsets,
-    lake: Lake,
+    offsets: Offsets,
+    lake: Tables,
     group: str,
     require_right: Callable[[], None],
 ) -> dict[TopicPartition, int]:
+    """Where reading goes on, once all `steps` are taken: `require_right` is called in each of their pauses, and raises
+    where the caller must not go on."""
+    left = steps(partitions, told, own, offsets, lake, group)
+    while True:
+        try:
+            next(left)
+        except StopIteration as last:
+            positions: dict[TopicPartition, int] = last.value
+            return positions
+        require_right()
+
+
+def steps(
+    partitions: Iterable[TopicPartition],
+    told: Iterable[str],
+    own: str,
+    offsets: Offsets,
+    lake: Tables,
+    group: str,
+) -> Steps:
     """Where reading of each of the partitions goes on; none of their former readers adds anything after that.
 
     Partitions are left out of which no broker tells what their logs hold.
 
+    Pauses after each look at the claims, and before anybody is fenced or sealed. It is to go on only if the caller is
+    still the reader of the partitions: where its lease has run out, or they were stopped, the claims may be those of
+    its successor, which it must not put out of action.
+
     Args:
-        partitions: which exist, and which the caller may read.
+        partitions: of one topic, which exist, and which the caller may read.
         told: the writers that the controller names.
         own: the caller's name as a writer.
         offsets: of the group.
         lake: with a session.
         group: whose writers' names in the lake begin with it.
-        require_right: raises where the caller is the reader of the partitions no more, because its lease has run out or
-            they were stopped: the claims may then be those of its successor, which it must not put out of action. It
-            is called after each look at the claims, and before anybody is fenced or sealed.
 
     Raises:
         ClaimsError: others claim them all the while.
@@ -62,73 +105,66 @@ def take_over(
         KafkaException: the brokers do not.
     """
     wanted = sorted(partitions)
-    topics = sorted({partition.topic for partition in wanted})
-    with ThreadPoolExecutor(max(len(topics), 1)) as threads:
-        writers, done = to_seal(own, told, ()), set[str]()
-        committed: Mapping[TopicPartition, Committed | None] = {}
-        for _ in range(MOST_LOOKS):
-            for writer in writers:
-                require_right()
-                offsets.fence(writer)
-            for sealed in [threads.submit(_seal, lake, topic, writers, own, group, require_right) for topic in topics]:
-                sealed.result()
-            done.update(writers)
-            committed = offsets.committed(wanted)
-            require_right()
-            writers = tuple(writer for writer in to_seal(own, (), committed.values()) if writer not in done)
-            if not writers:
-                break
-        else:
-            raise ClaimsError(f"{', '.join(writers)} claimed them while others were put out of action")
-        ranges = offsets.ranges(wanted)
-        places = {
-            partition: where_to_look(committed[partition], held.end)
-            for partition, held in ranges.items()
-            if not held.empty
-        }
-        claimed = {
-            partition
-            for partition, position in committed.items()
-            if position is not None and position.claimant not in (None, own)
-        }
-        looked_up = [threads.submit(_last_offsets, lake, topic, places, claimed) for topic in topics]
-        last = {partition: offset for found in looked_up for partition, offset in found.result().items()}
+    (topic,) = {partition.topic for partition in wanted}
+    writers, done = to_seal(own, told, ()), set[str]()
+    committed: Mapping[TopicPartition, Committed | None] = {}
+    for _ in range(MOST_LOOKS):
+        for writer in writers:
+            yield
+            offsets.fence(writer)
+        for writer in _from_own_on(writers, own):
+            yield
+            lake.seal(topic, f"{group}/{writer}")
+        done.update(writers)
+        committed = offsets.committed(wanted)
+        yield
+        writers = tuple(writer for writer in to_seal(own, (), committed.values()) if writer not in done)
+        if not writers:
+            break
+    else:
+        raise ClaimsError(f"{', '.join(writers)} claimed them while others were put out of action")
+    ranges = offsets.ranges(wanted)
+    places = {
+        partition.partition: where_to_look(committed[partition], held.end)
+        for partition, held in ranges.items()
+        if not held.empty
+    }
+    claimed = {
+        partition.partition
+        for partition, position in committed.items()
+        if position is not None and position.claimant not in (None, own)
+    }
+    last = _last_offsets(lake, topic, places, claimed)
     positions = {}
     for partition in sorted(ranges):
-        position = next_offset(last.get(partition), committed[partition])
+        position = next_offset(last.get(partition.partition), committed[partition])
         positions[partition] = ranges[partition].beginning if position is None else position
     return positions
 
 
-def _seal(
-    lake: Lake, topic: str, writers: Iterable[str], own: str, group: str, require_right: Callable[[], None]
-) -> None:
+def _from_own_on(writers: Iterable[str], own: str) -> list[str]:
     """Those after the own name first: of several successors of the same writers each begins elsewhere, and finds sealed
     what the others have done."""
-    for writer in sorted(writers, key=lambda each: (each < own, each)):
-        require_right()
-        lake.seal(topic, f"{group}/{writer}")
+    return sorted(writers, key=lambda each: (each < own, each))
 
 
 def _last_offsets(
-    lake: Lake, topic: str, places: Mapping[TopicPartition, tuple[Span, ...]], claimed: Set[TopicPartition]
-) -> dict[TopicPartition, int]:
+    lake: Tables, topic: str, places: Mapping[int, tuple[Span, ...]], claimed: Set[int]
+) -> dict[int, int]:
     """The last row of each partition of the topic that has one above its commit.
 
     Where the partition is claimed, it is in the newest append that has any of its rows, whoever made that: the claim
     may be an old one, where the brokers have lost those that followed. Where the log does not tell that append, rows
     do: looks further where the look before found nothing.
     """
-    left = {
-        partition.partition: iter(spans) for partition, spans in places.items() if partition.topic == topic and spans
-    }
-    numbers = {number for number in left if TopicPartition(topic, number) in claimed}
+    left = {number: iter(spans) for number, spans in places.items() if spans}
+    numbers = left.keys() & claimed
     appended = lake.last_appended(topic, numbers) if numbers else {}
-    ends = {number: places[TopicPartition(topic, number)][-1].high for number in numbers}
+    ends = {number: places[number][-1].high for number in numbers}
     found = {number: appended[number] for number in numbers & appended.keys() if appended[number] < ends[number]}
     left = {number: spans for number, spans in left.items() if number not in found}
     while left:
         looks = {number: next(spans, None) for number, spans in left.items()}
         found |= lake.last_offsets(topic, {number: span for number, span in looks.items() if span is not None})
         left = {number: left[number] for number, span in looks.items() if span is not None and number not in found}
-    return {TopicPartition(topic, number): offset for number, offset in found.items()}
+    return found
