@@ -196,14 +196,16 @@ class ConsumerMachine:
     @property
     def to_place(self) -> Set[TopicPartition]:
         """What is to be taken over, once it is found to be there."""
+        held, claimed = self._holding.stints, self._claimed
+        unclaimed = {each for each in self._acknowledged.stints if each not in claimed and each in held}
+        if not unclaimed:
+            return unclaimed
         waits = (job for job in self._taking_over.values() if job.ask is not None or self._now < job.try_again_at)
         under_way = {partition for job in waits for partition in job.partitions} | self._due.placed.keys()
         if self._committing is not None:
             under_way |= self._committing.placed.keys()
         refused = {topic for topic, write in self._writes.items() if write.failures}
-        held = self._holding.stints.keys() & self._acknowledged.stints.keys()
-        unclaimed = held - self._claimed.keys() - under_way
-        return {partition for partition in unclaimed if partition.topic not in refused}
+        return {each for each in unclaimed - under_way if each.topic not in refused}
 
     def is_asked(self, ask: int, now: float) -> bool:
         """Whether what was asked for under this number is still wanted, and this process has the right to it; from any

@@ -556,10 +556,11 @@ class Controller:
 
     @property
     def _free(self) -> Iterator[ConsumerId]:
-        """Numbers that new consumers may have: the lowest, but those that could not be created come last."""
+        """Numbers that new consumers may have: the lowest, but those that could not be created come last. Costs nothing
+        until the first is taken."""
         taken = self.group.keys() | self._desired.consumers | set(self._settings.pins.values())
         numbers = (number for number in range(1, self._settings.highest_consumer + 1) if number not in taken)
-        return iter(sorted(numbers, key=lambda number: (self._refused[number] // TRIES, number)))
+        yield from sorted(numbers, key=lambda number: (self._refused[number] // TRIES, number))
 
     @property
     def _holds(self) -> bool:
