@@ -1,16 +1,22 @@
 """A lake and the commits of a group, by the rules that were seen in the real ones: docs/decisions/0007-exactly-once.md.
 
 An append that was asked for is carried out some time later, also if whoever asked is dead by then, unless its writer is
-sealed on the topic. What a fenced writer commits is refused.
+sealed on the topic, or has appended under this version or a newer one. What a fenced writer commits is refused.
 """
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
 from consumer.claims import Committed
+from consumer.out_of_range import OffsetRange
 from consumer.spans import Span
 from domain.partitions import TopicPartition
+
+GROUP = "group"
+_SEALED = 2**63 - 1
+"""The version of a seal."""
 
 
 class FencedError(Exception):
@@ -20,8 +26,9 @@ class FencedError(Exception):
 @dataclass(eq=False)
 class Append:
     writer: str
-    partition: TopicPartition
-    offsets: range
+    topic: str
+    version: int
+    offsets: Mapping[TopicPartition, Sequence[int]]
     settled: bool = False
 
 
@@ -30,10 +37,13 @@ class Lake:
         self.produced: Counter[TopicPartition] = Counter()
         """The end of each partition in Kafka."""
         self.rows: dict[TopicPartition, list[int]] = {}
-        self.committed: dict[TopicPartition, Committed] = {}
+        self.commits: dict[TopicPartition, Committed] = {}
+        self._former_claims: dict[TopicPartition, Committed] = {}
+        """The newest commit before that one by which the partition was claimed."""
         self._random = random
         self._fenced: set[str] = set()
-        self._sealed: set[tuple[str, str]] = set()
+        self._versions: Counter[tuple[str, str]] = Counter()
+        """The newest that was taken of each writer, by topic."""
         self._under_way: list[Append] = []
 
     @property
@@ -49,37 +59,59 @@ class Lake:
         )
 
     def _committed_to(self, partition: TopicPartition) -> int:
-        committed = self.committed.get(partition)
+        committed = self.commits.get(partition)
         return 0 if committed is None else committed.offset
-
-    def complete(self, partition: TopicPartition) -> bool:
-        """Whether everything that was produced is in the lake."""
-        return len(set(self.rows.get(partition, ()))) == self.produced[partition]
 
     def takes_effect(self, writer: str, topic: str) -> bool:
         """Whether the lake still takes what the process reads of the topic."""
-        return (writer, topic) not in self._sealed
+        return self._versions[writer, topic] < _SEALED
+
+    # Commits
 
     def fence(self, writer: str) -> None:
         self._fenced.add(writer)
 
-    def seal(self, writer: str, topic: str) -> None:
-        self._sealed.add((writer, topic))
-        self._settle_sealed()
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Committed | None]:
+        return {partition: self.commits.get(partition) for partition in partitions}
 
-    def last_offset(self, partition: TopicPartition, span: Span) -> int | None:
-        """The last row among those of the span."""
-        offsets = self.rows.get(partition, ())
-        return max((offset for offset in offsets if span.low <= offset <= span.high), default=None)
+    def ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
+        return {partition: OffsetRange(0, self.produced[partition]) for partition in partitions}
 
-    def commit(self, writer: str, partition: TopicPartition, committed: Committed) -> None:
+    def commit(self, writer: str, positions: Mapping[TopicPartition, Committed]) -> None:
         if writer in self._fenced:
             raise FencedError(writer)
-        self.committed[partition] = committed
+        for partition, position in positions.items():
+            before = self.commits.get(partition)
+            if before is not None and before.claimant is not None:
+                self._former_claims[partition] = before
+            self.commits[partition] = position
 
-    def ask(self, writer: str, partition: TopicPartition, offsets: range) -> Append:
+    def lose_commits(self) -> None:
+        """The brokers go back to former claims."""
+        self.commits.update(self._former_claims)
+
+    # Rows
+
+    def seal(self, topic: str, writer: str) -> None:
+        self._versions[writer.removeprefix(f"{GROUP}/"), topic] = _SEALED
+        self._settle_sealed()
+
+    def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+        """The last row of the newest append of each, whoever made it."""
+        rows = {number: self.rows.get(TopicPartition(topic, number)) for number in partitions}
+        return {number: offsets[-1] for number, offsets in rows.items() if offsets}
+
+    def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
+        """The last row of each among those of its span."""
+        seen = {
+            number: [each for each in self.rows.get(TopicPartition(topic, number), ()) if span.low <= each <= span.high]
+            for number, span in spans.items()
+        }
+        return {number: max(offsets) for number, offsets in seen.items() if offsets}
+
+    def ask(self, writer: str, topic: str, version: int, offsets: Mapping[TopicPartition, Sequence[int]]) -> Append:
         """Asks for an append; `settled` says later that it was carried out, or passed over."""
-        append = Append(writer, partition, offsets)
+        append = Append(writer, topic, version, offsets)
         self._under_way.append(append)
         self._settle_sealed()
         return append
@@ -88,13 +120,20 @@ class Lake:
         """Carries out some of what was asked for."""
         for append in self._under_way:
             if self._random.random() < 0.5:
-                self.rows.setdefault(append.partition, []).extend(append.offsets)
-                append.settled = True
+                self._carry_out(append)
         self._forget_settled()
+
+    def _carry_out(self, append: Append) -> None:
+        append.settled = True
+        name = append.writer, append.topic
+        if append.version > self._versions[name]:
+            self._versions[name] = append.version
+            for partition, offsets in append.offsets.items():
+                self.rows.setdefault(partition, []).extend(offsets)
 
     def _settle_sealed(self) -> None:
         for append in self._under_way:
-            append.settled = append.settled or not self.takes_effect(append.writer, append.partition.topic)
+            append.settled = append.settled or not self.takes_effect(append.writer, append.topic)
         self._forget_settled()
 
     def _forget_settled(self) -> None:

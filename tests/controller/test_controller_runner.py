@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from random import Random
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -30,6 +31,7 @@ from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from solver import Problem, Solution, solve
 from tests.controller.simulated_consumer import FakeConsumer
+from tests.controller.simulated_lake import Lake
 
 SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0, least_interval_s=0.1, engine="mbfp")
 PARTITIONS = {TopicPartition("orders", number): 20.0 for number in range(4)}
@@ -47,6 +49,7 @@ class MemoryGroup:
     """What operators ask, not heard yet."""
     claims: list[bool] = field(default_factory=list)
     alive: dict[ConsumerId, FakeConsumer] = field(default_factory=dict)
+    lake: Lake = field(default_factory=lambda: Lake(Random(1)))
     decisions: list[Decision] = field(default_factory=list)
     refused: int = 0
 
@@ -67,8 +70,8 @@ class MemoryGroup:
         ]
         self.asked.clear()
         for consumer in self.alive.values():
-            reports.append(consumer.report(time.time()))
-            consumer.ready = True
+            consumer.step(self.lake, seconds=0.5)
+            reports += consumer.take_reports()
         return reports
 
     def send(self, messages: list[Sent]) -> None:
@@ -83,7 +86,7 @@ class MemoryGroup:
             elif isinstance(message, ControllerClaim):
                 self.claims.append(message.paused)
             elif (consumer := self.alive.get(message.consumer)) is not None:
-                consumer.apply(message)
+                consumer.inbox.append(message)
 
     def consumers(self) -> frozenset[ConsumerId]:
         return frozenset(self.alive)

@@ -1,10 +1,10 @@
-"""A small world for the state machine: consumers that follow the protocol, a lake that they write to, a network that
-loses, doubles and delays, and nodes that hang.
+"""A small world for the state machines of controller and consumers: a lake that is written to, a network that loses,
+doubles and delays, nodes that hang, a solver that takes time, and a clock in each process.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 from typing import TypeVar
@@ -37,15 +37,19 @@ from domain.messages import (
 )
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
+from solver import Problem, Solution
 from tests.controller.exhaustive import solve_exhaustively
 from tests.controller.simulated_consumer import FakeConsumer
 from tests.controller.simulated_lake import Lake
 
 Message = TypeVar("Message")
 
+GRACE_S = 2.0
+"""So long after it was asked to leave a consumer is killed."""
+
 
 class World:
-    """Runs a controller against fake consumers; every message may be lost, doubled, delayed and overtaken."""
+    """Runs a controller against consumers in memory; every message may be lost, doubled, delayed and overtaken."""
 
     def __init__(self, settings: ControllerSettings, seed: int, chaos: float = 0.0, *, seals: bool = True) -> None:
         self.settings = settings
@@ -72,11 +76,19 @@ class World:
         self.gone: frozenset[TopicPartition] = frozenset()
         self.monitor_skew_s = 0.0
         """What the monitor's clock is ahead."""
+        self.monitor_lives = True
+        self.a_clock: Callable[[], tuple[float, float]] = lambda: (0.0, 1.0)
+        """Of the next consumer: what it shows at first, and how much faster than the world's it goes."""
         self.told: WriteSpeeds | None = None
         """What the monitor told last."""
         self.lags: dict[TopicPartition, float] = {}
         """In bytes; partitions that are left out have none."""
         self.lags_unknown: frozenset[TopicPartition] = frozenset()
+        self.solver: Callable[[Problem], Solution] = solve_exhaustively
+        self.solver_s = 0.0
+        """What it takes."""
+        self.questions: list[tuple[float, Solve]] = []
+        """With when each will be answered."""
         self.decisions: list[Decision] = []
         self.sealed: list[str] = []
         """Whom starts have named."""
@@ -113,6 +125,7 @@ class World:
         self.history += [claim for _, claim in claims]  # they were sent: whoever begins finds them
         begun = replace(self._beginning(), speeds=self.told)
         self.unheard.clear()
+        self.questions.clear()
         self.controller = Controller(self.settings, begun.epoch)
         self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled), begun.epoch)
         self.epoch = begun.epoch
@@ -136,12 +149,17 @@ class World:
                 self.sealed += message.seal
                 told = message if self.seals else message.model_copy(update={"seal": ()})
                 self.commands += [(arrival, told) for arrival in self.arrivals()]
-            case Solve(plan=plan, problem=problem):
-                self.handle(Solved(self.now, plan, solve_exhaustively(problem)))
+            case Solve() if self.solver_s:
+                self.questions.append((self.now + self.solver_s, command))
+            case Solve():
+                self.answer(command)
             case Publish(decision=decision):
                 self.decisions.append(decision)
             case Claim():
                 self.claim(command, self.epoch)
+
+    def answer(self, question: Solve) -> None:
+        self.handle(Solved(self.now, question.plan, self.solver(question.problem)))
 
     def create(self, consumer: ConsumerId) -> None:
         """It begins, where there is room for it."""
@@ -155,7 +173,8 @@ class World:
 
     def a_process(self, consumer: ConsumerId) -> FakeConsumer:
         self.born += 1
-        return FakeConsumer(consumer, f"process {self.born}")
+        shows, pace = self.a_clock()
+        return FakeConsumer(consumer, f"process {self.born}", shows, pace)
 
     def claim(self, claim: Claim, epoch: int) -> None:
         heard_to = len(self.history) - len(self.unheard)
@@ -173,14 +192,8 @@ class World:
     def delete(self, consumer: ConsumerId) -> None:
         """It is asked to leave, and killed where it does not; on a node that hangs nothing comes of either."""
         process = self.consumers.get(consumer)
-        if process is None:
-            return
-        if process.frozen:
-            process.doomed = True
-            return
-        if process.leave(self.lake):
-            self.messages += [(arrival, process.report(self.now)) for arrival in self.arrivals()]
-        self.kill(consumer)
+        if process is not None and not process.doomed:
+            process.killed_at = self.now + GRACE_S
 
     def kill(self, consumer: ConsumerId) -> None:
         process = self.consumers.pop(consumer)
@@ -218,9 +231,9 @@ class World:
             for process in self.processes:
                 if process.consumer == command.consumer and not process.silent:
                     process.inbox.append(command)
-        self._let_consumers_go_on()
+        self._let_consumers_go_on(seconds)
         for consumer, process in list(self.consumers.items()):
-            if process.ended or (process.doomed and not process.frozen):
+            if process.ended or (self.now >= process.killed_at and not process.frozen):
                 self.kill(consumer)
         for message in self._due(self.messages):
             self.history.append(message)
@@ -237,10 +250,12 @@ class World:
                     events.append(ClaimHeard(self.now, sequence))
                 case _:
                     pass
-        if monitor:
+        if monitor and self.monitor_lives:
             self.told = self.write_speeds()
             events.append(SpeedsMeasured(self.now, self.told))
         self.handle(*events, Ticked(self.now))
+        for question in self._due(self.questions):
+            self.answer(question)
 
     def write_speeds(self) -> WriteSpeeds:
         """What the monitor tells: of partitions whose lag is not told (`lags_unknown`), none, else `lags` or no lag."""
@@ -254,23 +269,24 @@ class World:
         on_their_way[:] = [(arrival, message) for arrival, message in on_their_way if arrival > self.now]
         return due
 
-    def _let_consumers_go_on(self) -> None:
+    def _let_consumers_go_on(self, seconds: float) -> None:
         for _ in range(2):
             for process in self.processes:
-                process.step(self.lake)
-                self._count_readers()
+                begun = process.begun
+                process.step(self.lake, seconds / 2)
+                if process.begun > begun:
+                    self._count_readers()
             self.lake.work()
         for process in self.processes:
-            if process.speaks:
-                self.messages += [(arrival, process.report(self.now)) for arrival in self.arrivals()]
-                process.ready = True
+            for report in process.take_reports():
+                self.messages += [(arrival, report) for arrival in self.arrivals()]
 
     def _count_readers(self) -> None:
         readers = Counter(
             partition
             for process in self.processes
             if not process.ended
-            for partition in process.readings
+            for partition in process.reading
             if process.reads(partition, self.lake)
         )
         self.most_readers = max(self.most_readers, *readers.values(), 0)

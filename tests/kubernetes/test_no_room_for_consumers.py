@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 from kubernetes import client
 
@@ -15,11 +16,12 @@ from controller.kubernetes.fleet import KubernetesFleet
 from controller.runner import run
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
-from domain.messages import ControllerClaim, Decision, Restraint, WriteSpeedReport
+from domain.messages import ConsumerReport, ControllerClaim, Decision, Restraint, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from solver import solve
 from tests.controller.simulated_consumer import FakeConsumer
+from tests.controller.simulated_lake import Lake
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.process_kubelet import ProcessKubelet
 
@@ -47,6 +49,7 @@ class Link:
         self.speed = 40.0
         self.decisions: list[Decision] = []
         self.consumers: dict[ConsumerId, FakeConsumer] = {}
+        self._lake = Lake(Random(1))
         self._ready = ready
         self._claims: list[ControllerClaim] = []
 
@@ -63,10 +66,13 @@ class Link:
         time.sleep(timeout_s)
         ready = self._ready()
         for consumer in ready - self.consumers.keys():
-            self.consumers[consumer] = FakeConsumer(consumer, f"pod {consumer}", ready=True)
+            self.consumers[consumer] = FakeConsumer(consumer, f"pod {consumer}")
         claims, self._claims = self._claims, []
         speeds = WriteSpeeds(time.time(), dict.fromkeys(PARTITIONS, self.speed))
-        reports = [self.consumers[consumer].report(time.time()) for consumer in ready]
+        reports: list[ConsumerReport] = []
+        for consumer in ready:
+            self.consumers[consumer].step(self._lake, seconds=0.5)
+            reports += self.consumers[consumer].take_reports()
         return [*claims, WriteSpeedReport.of(speeds), *reports]
 
     def send(self, messages: list[Sent]) -> None:
@@ -76,7 +82,7 @@ class Link:
             elif isinstance(message, ControllerClaim):
                 self._claims.append(message)
             elif (consumer := self.consumers.get(message.consumer)) is not None:
-                consumer.apply(message)
+                consumer.inbox.append(message)
 
     def held(self) -> dict[ConsumerId, set[TopicPartition]]:
         return {number: set(consumer.held) for number, consumer in self.consumers.items()}
