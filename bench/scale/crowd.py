@@ -10,20 +10,14 @@ from multiprocessing.connection import Connection
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
+from bench.machine_alone import MachineAlone
 from bench.scale.gaps import Gaps
-from bench.scale.process import NAMES
+from bench.scale.process import GROUP, NAMES
 from cli.background import Background
-from consumer.commands import Holding
+from consumer import actions
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
-from domain.messages import (
-    ConsumerCommand,
-    ConsumerReport,
-    ConsumerState,
-    Decision,
-    PartitionRef,
-    WriteSpeedReport,
-)
+from domain.messages import ConsumerCommand, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
 from domain.topics import CONTROLLER_PARTITION
@@ -36,11 +30,10 @@ LARGE = {"compression.type": "lz4", "message.max.bytes": 50_000_000}
 
 @dataclass(slots=True)
 class Fake:
-    """A consumer that reads nothing."""
+    """A consumer that reads nothing; whatever it asks for is done at once."""
 
-    holding: Holding
-    reports: int = 0
-    report_at: float = 0.0
+    machine: MachineAlone
+    report_at: float
     """When the next heartbeat is due."""
 
 
@@ -105,22 +98,22 @@ class Crowd(Background):
         with self._lock:
             held: dict[TopicPartition, list[ConsumerId]] = {}
             for number, fake in self._fakes.items():
-                for partition in fake.holding.stints:
+                for partition in fake.machine.held:
                     held.setdefault(partition, []).append(number)
             return held
 
     def readers(self) -> list[ConsumerId]:
         """The consumers that hold a partition, in ascending order."""
         with self._lock:
-            return sorted(number for number, fake in self._fakes.items() if fake.holding.stints)
+            return sorted(number for number, fake in self._fakes.items() if fake.machine.held)
 
     def kill(self, consumer: ConsumerId) -> int:
         """The consumer dies, and the controller's fleet knows it at once; how many partitions it held."""
         with self._lock:
             fake = self._fakes.pop(consumer)
             self._pipe.send(frozenset({consumer}))
-            self.gaps.begin(fake.holding.stints, time.monotonic(), died=True)
-            return len(fake.holding.stints)
+            self.gaps.begin(fake.machine.held, time.monotonic(), died=True)
+            return len(fake.machine.held)
 
     def _work(self) -> None:
         while not self._stop.is_set():
@@ -138,10 +131,14 @@ class Crowd(Background):
         while self._pipe.poll():
             what, number = self._pipe.recv()
             if what == "create":
-                self._fakes[number] = Fake(Holding(number, uuid.uuid4().hex))
+                now = time.monotonic()
+                # Heartbeats are spread over the interval, as those of processes that began at different times are.
+                beats_at = now + REPORT_EVERY_S * (1 + (number % 97) / 97)
+                self._fakes[number] = Fake(MachineAlone(number, uuid.uuid4().hex, GROUP, now), beats_at)
+                self._look(self._fakes[number])
             elif (fake := self._fakes.pop(number, None)) is not None:
                 self._pipe.send(frozenset({number}))
-                self.gaps.begin(fake.holding.stints, time.monotonic(), died=True)
+                self.gaps.begin(fake.machine.held, time.monotonic(), died=True)
 
     def _take(self, record: Message) -> None:
         value = record.value()
@@ -153,20 +150,29 @@ class Crowd(Background):
             self.traffic.commands += 1
             fake = self._fakes.get(record.partition() or 0)
             if fake is not None:
-                fake.holding, change = fake.holding.apply([ConsumerCommand.decode(value)])
-                fake.report_at = 0.0
-                self.gaps.begin(change.stop, time.monotonic())
-                self.gaps.end(change.start, time.monotonic())
+                self._look(fake, ConsumerCommand.decode(value))
+
+    def _look(self, fake: Fake, *commands: ConsumerCommand) -> None:
+        """The consumer looks around, and obeys what has come."""
+        now = time.monotonic()
+        for action in fake.machine.look(now, *commands):
+            match action:
+                case actions.StopReading(partitions=partitions):
+                    self.gaps.begin(partitions, now)
+                case actions.ReadFrom(positions=positions):
+                    self.gaps.end(positions, now)
+                case actions.Send(report=report):
+                    fake.report_at = max(fake.report_at, now + REPORT_EVERY_S)
+                    self._send(NAMES.metadata, report.model_copy(update={"sent_at": time.time()}).encode())
+                    self.traffic.reports += 1
+                case _:
+                    pass
 
     def _report(self) -> None:
         now = time.monotonic()
-        for number, fake in self._fakes.items():
+        for fake in self._fakes.values():
             if fake.report_at <= now:
-                # Spread over the interval, as those of processes that began at different times are.
-                fake.report_at = now + REPORT_EVERY_S * (1.0 if fake.reports else (number % 97) / 97)
-                fake.reports += 1
-                self._send(NAMES.metadata, _report_of(number, fake).encode())
-                self.traffic.reports += 1
+                self._look(fake)
         if self._speeds and now >= self._told_at + REPORT_EVERY_S:
             self._told_at = now
             none = {partition: Lag(0, 0.0, None) for partition in self._speeds}
@@ -187,17 +193,3 @@ class Crowd(Background):
             self.traffic.delivered += 1
         else:
             self.traffic.errors.append(error.str())
-
-
-def _report_of(number: ConsumerId, fake: Fake) -> ConsumerReport:
-    holding = fake.holding
-    return ConsumerReport(
-        consumer=number,
-        incarnation=holding.incarnation,
-        sequence=fake.reports,
-        sent_at=time.time(),
-        state=ConsumerState.READY,
-        applied_epoch=holding.applied.epoch,
-        applied_sequence=holding.applied.sequence,
-        partitions=tuple(PartitionRef.of(partition) for partition in holding.partitions),
-    )
