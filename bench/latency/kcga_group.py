@@ -1,14 +1,15 @@
-"""kcga in the simulation: its real controller and its real solver, in front of consumers that take the measured times.
+"""kcga in the simulation: its real controller, its real solver and the machines of its real consumers, which take the
+measured times.
 
-What is simulated is the world around them. A consumer carries its commands out in order. It ceases to read a partition
-when the stop arrives (its batch is closed), carries it out when the batch is written, and reads a new partition when it
-has taken it over. The solver's answer comes `SOLVE_LIMIT_S` after the question, however soon it is there. No process
-dies and no message is lost here, so heartbeats are left out, and silence is not taken for death.
+What is simulated is the world around them. A consumer ceases to read a partition when it obeys the stop (its batch is
+closed), acknowledges that when the batch is written and committed, and reads a new partition when it has taken it over.
+The solver's answer comes `SOLVE_LIMIT_S` after the question, however soon it is there. No process dies and no message
+is lost here, so heartbeats are rare, and silence is not taken for death.
 """
 
 import heapq
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
@@ -16,13 +17,16 @@ import numpy as np
 
 from bench.latency.queues import NOBODY, Queues, Readers
 from bench.latency.times import Times
+from bench.machine_alone import LOOK_WITHIN_S, MachineAlone
+from consumer import actions
+from consumer.claims import RELEASED
 from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
 from controller.events import ConsumerGone, ConsumerReported, Event, Solved, SpeedsMeasured, Started
 from controller.history import Beginning
 from controller.machine import Controller
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
-from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Order, PartitionRef
+from domain.messages import ConsumerCommand, ConsumerReport
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
 from solver import solve
@@ -40,19 +44,6 @@ UNCOMMITTED_S = 4.0
 counts as lag to those who look at commits."""
 RECORD_BYTES = 1000
 _NEVER_S = 1e9
-
-
-@dataclass(slots=True)
-class _Consumer:
-    incarnation: str
-    ready: bool = False
-    applied: Order = field(default_factory=lambda: Order(0, 0))
-    held: frozenset[TopicPartition] = frozenset()
-    wanted: dict[TopicPartition, Order] = field(default_factory=dict)
-    """What it shall read, by the commands that have arrived, and by which start."""
-    free_at: float = 0.0
-    """When it has carried out what it was told so far."""
-    reports: int = 0
 
 
 class KcgaGroup:
@@ -85,7 +76,7 @@ class KcgaGroup:
         timeouts = ("heartbeat_timeout_s", "ready_timeout_s", "acknowledge_timeout_s", "obey_timeout_s")
         patient = dict.fromkeys(timeouts, _NEVER_S)
         self._controller = Controller(settings.model_copy(update=patient), epoch=1)
-        self._consumers: dict[ConsumerId, _Consumer] = {}
+        self._consumers: dict[ConsumerId, MachineAlone] = {}
         self._born = 0
         self._due: list[tuple[float, int, Callable[[float], None]]] = []
         self._scheduled = 0
@@ -129,12 +120,13 @@ class KcgaGroup:
         match command:
             case CreateConsumer(consumer=consumer):
                 self._born += 1
-                self._consumers[consumer] = _Consumer(f"process {self._born}")
-                self._later(now + self._draw(self._times.creation_s), partial(self._get_ready, consumer))
+                process = MachineAlone(consumer, f"process {self._born}", "latency", now, self._takes_s)
+                self._consumers[consumer] = process
+                self._later(now, partial(self._beat, consumer, process))
             case DeleteConsumer(consumer=consumer):
                 self._later(now + self._draw(self._times.stop_s), partial(self._end, consumer))
             case Send(command=message):
-                self._later(now + MESSAGE_S, partial(self._arrive, message))
+                self._later(now + MESSAGE_S, lambda at: self._look(message.consumer, at, message))
             case Solve(plan=plan, problem=problem, engine=engine):
                 solution = solve(problem, engine)
                 self._later(now + SOLVE_LIMIT_S, lambda at: self._handle(Solved(at, plan, solution)))
@@ -146,58 +138,44 @@ class KcgaGroup:
     def _draw(self, measured: Sequence[float]) -> float:
         return self._chance.choice(measured)
 
-    def _get_ready(self, consumer: ConsumerId, at: float) -> None:
-        self._consumers[consumer].ready = True
-        self._report(consumer, at)
+    def _takes_s(self, ask: actions.Ask) -> float:
+        match ask:
+            case actions.OpenSession():
+                return self._draw(self._times.creation_s)
+            case actions.TakeOver():
+                return self._draw(self._times.start_s)
+            case actions.Commit(positions=positions) if any(each.note == RELEASED for each in positions.values()):
+                return self._draw(self._times.stop_s)
+            case _:
+                return 0.0
 
     def _end(self, consumer: ConsumerId, at: float) -> None:
         del self._consumers[consumer]
         self._handle(ConsumerGone(at, consumer))
 
-    def _arrive(self, command: ConsumerCommand, at: float) -> None:
-        """The batch in hand is closed and written; then the command is carried out, after those before it."""
-        consumer = self._consumers[command.consumer]
-        is_stop = command.action is Action.STOP
-        for ref in command.partitions:
-            if is_stop:
-                consumer.wanted.pop(ref.key, None)
-                index = self._index[ref.key]
-                if self.readers[index] == command.consumer:
-                    self.readers[index] = NOBODY
-            else:
-                consumer.wanted[ref.key] = command.order
-        spent_s = self._draw(self._times.stop_s) if is_stop else 0.0
-        consumer.free_at = max(consumer.free_at, at + spent_s)
-        self._later(consumer.free_at, partial(self._carry_out, command))
-        if not is_stop:
-            placed_at = max(consumer.free_at, at + self._draw(self._times.start_s))
-            self._later(placed_at, partial(self._read, command))
+    def _beat(self, consumer: ConsumerId, process: MachineAlone, at: float) -> None:
+        if self._consumers.get(consumer) is process:
+            self._look(consumer, at)
+            self._later(at + LOOK_WITHIN_S, partial(self._beat, consumer, process))
 
-    def _carry_out(self, command: ConsumerCommand, at: float) -> None:
-        consumer = self._consumers[command.consumer]
-        partitions = frozenset(ref.key for ref in command.partitions)
-        is_stop = command.action is Action.STOP
-        consumer.held = consumer.held - partitions if is_stop else consumer.held | partitions
-        consumer.applied = command.order
-        self._report(command.consumer, at)
+    def _look(self, consumer: ConsumerId, at: float, *commands: ConsumerCommand) -> None:
+        """The consumer looks around, and does what it wants to do."""
+        process = self._consumers.get(consumer)
+        if process is None:
+            return
+        for action in process.look(at, *commands):
+            match action:
+                case actions.StopReading(partitions=partitions):
+                    for index in (self._index[partition] for partition in partitions):
+                        self.readers[index] = NOBODY
+                case actions.ReadFrom(positions=positions):
+                    self.readers[[self._index[partition] for partition in positions]] = consumer
+                case actions.Send(report=report):
+                    self._later(at + MESSAGE_S, partial(self._hear, report))
+                case _:
+                    pass
+        if process.next_answer_at < math.inf:
+            self._later(process.next_answer_at, partial(self._look, consumer))
 
-    def _read(self, command: ConsumerCommand, _at: float) -> None:
-        consumer = self._consumers.get(command.consumer)
-        for ref in command.partitions:
-            if consumer is not None and consumer.wanted.get(ref.key) == command.order:
-                self.readers[self._index[ref.key]] = command.consumer
-
-    def _report(self, number: ConsumerId, at: float) -> None:
-        consumer = self._consumers[number]
-        consumer.reports += 1
-        report = ConsumerReport(
-            consumer=number,
-            incarnation=consumer.incarnation,
-            sequence=consumer.reports,
-            sent_at=at,
-            state=ConsumerState.READY if consumer.ready else ConsumerState.STARTING,
-            applied_epoch=consumer.applied.epoch,
-            applied_sequence=consumer.applied.sequence,
-            partitions=tuple(PartitionRef.of(partition) for partition in sorted(consumer.held)),
-        )
-        self._later(at + MESSAGE_S, lambda at: self._handle(ConsumerReported(at, report)))
+    def _hear(self, report: ConsumerReport, at: float) -> None:
+        self._handle(ConsumerReported(at, report))
