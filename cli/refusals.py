@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, KafkaException
 
+from brokers.errors import in_one_line
 from cli.errors import UsageError
 
 _NOT_ALLOWED = frozenset(
@@ -29,17 +30,17 @@ def reason(error: KafkaError, complaints: Iterable[KafkaError] = ()) -> str:
     for cause in reversed(causes):
         if cause.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
             return (
-                f"the brokers refuse who this is ({_brief(cause)}): correct sasl.username, sasl.password or "
+                f"the brokers refuse who this is ({in_one_line(cause)}): correct sasl.username, sasl.password or "
                 "sasl.mechanism in kafka.client"
             )
         if cause.code() == KafkaError._SSL:
             return (
-                f"there is no secure connection to the brokers ({_brief(cause)}): ssl.ca.location in kafka.client must "
-                "name the certificate of who signed theirs, and bootstrap_servers a name that it is for"
+                f"there is no secure connection to the brokers ({in_one_line(cause)}): ssl.ca.location in kafka.client "
+                "must name the certificate of who signed theirs, and bootstrap_servers a name that it is for"
             )
         if cause.code() in _NOT_ALLOWED:
-            return f"the brokers do not allow it ({_brief(cause)}): kcga acls prints the rights that it takes"
-    return _brief(error)
+            return f"the brokers do not allow it ({in_one_line(cause)}): kcga acls prints the rights that it takes"
+    return in_one_line(error)
 
 
 @contextmanager
@@ -52,12 +53,7 @@ def of_settings() -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        why = _brief(error.args[0])
+        why = in_one_line(error)
         raise UsageError(f"kafka.client is not right, or not all of it is there: {why}") from error
     except (TypeError, ValueError) as error:  # of what is no setting in a file: functions that are called back
         raise UsageError(f"kafka.client is not right: {error}") from error
-
-
-def _brief(error: KafkaError) -> str:
-    """One line."""
-    return " ".join(error.str().split())

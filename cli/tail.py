@@ -12,6 +12,8 @@ from typing import NamedTuple
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
+from brokers.clients import NO_COMMITS
+from brokers.reading import bounds, records
 from cli.errors import KcgaError
 from cli.refusals import of_settings, reason
 from cli.settings import Settings
@@ -23,11 +25,7 @@ CHUNK = 50
 """How many offsets are read at first, backwards; twice as many each further time."""
 AT_ONCE = 5_000
 REQUEST_TIMEOUT_S = 10.0
-AGAIN_AFTER_S = 0.1
 LOOK_EVERY_S = 0.005
-"""A partition may end with a marker of a transaction, which is passed without a record that could be waited for."""
-
-
 LAST_FEW = 4
 """Offsets at the end of a partition among which there is a record, where a transaction takes two."""
 LISTEN_S = 5.0
@@ -119,37 +117,18 @@ class Tail:
                     yield record
 
     def _bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        give_up_at = time.monotonic() + REQUEST_TIMEOUT_S
-        while True:
-            try:
-                low, high = self._consumer.get_watermark_offsets(Position(topic, partition), REQUEST_TIMEOUT_S)
-            except KafkaException as error:
-                if error.args[0].code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
-                    return 0, 0
-                # The leader has just changed, or the topic was made a moment ago: what the client knows is old.
-                passes = error.args[0].code() in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
-                if not passes or time.monotonic() > give_up_at:
-                    raise
-                self._consumer.list_topics(topic, REQUEST_TIMEOUT_S)
-                time.sleep(AGAIN_AFTER_S)
-            else:
-                return low, high
+        try:
+            return bounds(self._consumer, Position(topic, partition), REQUEST_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
+                return 0, 0
+            raise
 
     def _between(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Arrived]:
         """The records at these offsets, the last one excluded."""
-        position = Position(topic, partition, begin)
-        self._consumer.assign([position])
-        reached, deadline = begin, time.monotonic() + REQUEST_TIMEOUT_S
-        while reached < end:
-            if time.monotonic() > deadline:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer within {REQUEST_TIMEOUT_S:g} s"))
-            for record in self._consumer.consume(min(AT_ONCE, end - begin), LOOK_EVERY_S):
-                if record.error() is None and (record.offset() or 0) < end:
-                    deadline = time.monotonic() + REQUEST_TIMEOUT_S
-                    at = record.timestamp()[1] / 1000 - self._brokers_ahead_s
-                    yield Arrived(at, record.offset() or 0, record.value() or b"")
-            # Markers of transactions take offsets and are no records: the position passes them too.
-            reached = max(reached, *(at.offset for at in self._consumer.position([Position(topic, partition)])))
+        for record in records(self._consumer, Position(topic, partition, begin), end, REQUEST_TIMEOUT_S):
+            at = record.timestamp()[1] / 1000 - self._brokers_ahead_s
+            yield Arrived(at, record.offset() or 0, record.value() or b"")
 
 
 @contextmanager
@@ -170,7 +149,7 @@ def tail(settings: Settings) -> Iterator[Tail]:
                 "bootstrap.servers": kafka.bootstrap_servers,
                 "client.id": "kcga-tail",
                 "group.id": f"{READERS}{uuid.uuid4().hex}",
-                "enable.auto.commit": False,
+                **NO_COMMITS,
             }
         )
     try:

@@ -7,15 +7,13 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
-from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError
+from brokers.clients import LARGE_MESSAGES, REQUEST_LIMIT_S
+from brokers.errors import FatalKafkaError
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, ConsumerReport, MessageError
 from domain.printable import printable
 from domain.topics import CONTROLLER_PARTITION
 
-LARGE_REPORTS = {"message.max.bytes": 20_000_000, "compression.type": "lz4"}
-"""A report that ends a cycle tells of each partition that was read: of some thousands that is more than clients send
-unless told otherwise. Brokers judge it by its compressed size, about a tenth."""
 MOST_COMMANDS = 1_000
 """Taken in at one look; more are there at the next."""
 
@@ -94,7 +92,7 @@ class Reporter:
     """
 
     def __init__(self, config: Mapping[str, object], topic: str) -> None:
-        own = {**LARGE_REPORTS, "message.timeout.ms": 10_000, "linger.ms": 0}
+        own = {**LARGE_MESSAGES, "message.timeout.ms": 10_000, "linger.ms": 0}
         self._producer = Producer({**own, **config, "enable.idempotence": True})
         self._topic = topic
         self._arrived_sent_at: float | None = None

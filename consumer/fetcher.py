@@ -17,12 +17,13 @@ import structlog
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
-from consumer import log_offsets
+from brokers import log_offsets
+from brokers.clients import REQUEST_LIMIT_S
+from brokers.errors import FatalKafkaError, in_one_line, log_error
 from consumer.backoff import pause_s
 from consumer.batch import Record
 from consumer.events import Fetched
-from consumer.kafka import REQUEST_LIMIT_S, FatalKafkaError, brief
-from consumer.out_of_range import BeyondEnd, OffsetRange, PassedOver, go_on
+from consumer.out_of_range import BeyondEnd, PassedOver, go_on
 from domain.partitions import TopicPartition
 
 LINGER_S = 0.02
@@ -136,7 +137,7 @@ class Fetcher:
             found = present - placed
         except KafkaException as error:
             for partition in wanted - self._read:
-                self._set_fault(partition, f"whether it exists is not to be had: {brief(error)}")
+                self._set_fault(partition, f"whether it exists is not to be had: {in_one_line(error)}")
         self._failures = 0 if wanted == self._read | found else self._failures + 1
         self._look_again_at = time.monotonic() + pause_s(max(self._failures, 1))
         return tuple(sorted(found))
@@ -194,7 +195,7 @@ class Fetcher:
         topic, number = message.topic(), message.partition()
         partitions = {read for read in self._read if read.topic == topic and number in (read.partition, -1, None)}
         if not partitions:
-            log.warning("kafka client", error=error.str(), code=error.name())
+            log_error(error)
         for partition in partitions:
             if error.code() == KafkaError._AUTO_OFFSET_RESET:
                 self._out_of_range.add(partition)
@@ -204,7 +205,7 @@ class Fetcher:
 
     def _take_client_error(self, error: KafkaError) -> None:
         """What the client tells outside of the records: also that a partition has ceased to exist, but not which."""
-        log.warning("kafka client", error=error.str(), code=error.name())
+        log_error(error)
         if error.code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
             self._doubtful = True
 
@@ -243,14 +244,11 @@ class Fetcher:
         Raises:
             KafkaException: no broker answers.
         """
-        beginnings = log_offsets.beginnings(self._consumer, partitions, REQUEST_LIMIT_S)
-        ends = log_offsets.ends(self._consumer, beginnings, REQUEST_LIMIT_S)
-        for partition, end in ends.items():
+        for partition, held in log_offsets.ranges(self._consumer, partitions, REQUEST_LIMIT_S).items():
             position = self._next_offsets[partition]
-            held = OffsetRange(beginnings[partition], end)
             goes_on, passed_over = go_on(partition, position, held, self._beyond_end)
             if goes_on is None:
-                self._set_fault(partition, f"was read up to {position}, and its log ends at {end}: is not read")
+                self._set_fault(partition, f"was read up to {position}, and its log ends at {held.end}: is not read")
                 continue
             if passed_over is not None:
                 log.error("passed over", partition=str(partition), reason=str(passed_over))

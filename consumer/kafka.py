@@ -1,38 +1,24 @@
-"""How a consumer's Kafka clients are set up, and what their errors mean."""
+"""How a consumer's Kafka clients are set up."""
 
 from collections.abc import Mapping
 
-import structlog
-from confluent_kafka import KafkaError, KafkaException
-
+from brokers.clients import NO_COMMITS, PATIENCE
+from brokers.errors import log_error
 from domain.assignment import ConsumerId
-
-REQUEST_LIMIT_S = 10.0
-"""A request to the brokers that takes longer has failed."""
 
 _SMALLEST_QUEUE_BYTES = 1_048_576
 _STATISTICS_EVERY_MS = 10_000
 
-log = structlog.get_logger(__name__)
-
-
-class FatalKafkaError(RuntimeError):
-    """The client can do nothing more: only a new process can go on."""
-
 
 def common_config(bootstrap_servers: str, consumer: ConsumerId, client_config: Mapping[str, str]) -> dict[str, object]:
-    """What all clients of a consumer share.
-
-    A broker that hangs is noticed in 10 s rather than in the client's 60.
-    """
+    """What all clients of a consumer share."""
     return {
         "client.id": f"kcga-consumer-{consumer}",
-        "socket.timeout.ms": int(REQUEST_LIMIT_S * 1000),
-        "topic.metadata.refresh.interval.ms": 10_000,
+        **PATIENCE,
         "log_level": 3,
         **client_config,
         "bootstrap.servers": bootstrap_servers,
-        "error_cb": _log_error,
+        "error_cb": log_error,
     }
 
 
@@ -41,9 +27,8 @@ def reading_config(common: Mapping[str, object], group: str) -> dict[str, object
     does not hold nothing is read."""
     return {
         **common,
+        **NO_COMMITS,
         "group.id": group,
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
         "auto.offset.reset": "error",
         "isolation.level": "read_committed",
         "allow.auto.create.topics": False,
@@ -67,13 +52,3 @@ def fetching_config(common: Mapping[str, object], group: str, batch_bytes: int) 
         },
         group,
     )
-
-
-def brief(exception: KafkaException) -> str:
-    """What the exception says, in one line."""
-    reason = exception.args[0]
-    return reason.str() if isinstance(reason, KafkaError) else str(exception)
-
-
-def _log_error(error: KafkaError) -> None:
-    log.warning("kafka client", error=error.str(), code=error.name())

@@ -6,22 +6,11 @@ before, so nothing is doubled; what nobody can read any more is told.
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 
 BeyondEnd = Literal["continue", "hold"]
-
-
-class OffsetRange(NamedTuple):
-    """The records of a partition that can be read: from `beginning` to before `end`."""
-
-    beginning: int
-    end: int
-
-    @property
-    def empty(self) -> bool:
-        return self.beginning == self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +46,8 @@ def go_on(
         held: what the log holds.
         beyond_end: what to do where that is beyond the log's end.
     """
-    if position < held.beginning:
-        return held.beginning, PassedOver(partition, position, held.beginning, were_read=False)
+    if position < held.start:
+        return held.start, PassedOver(partition, position, held.start, were_read=False)
     if position <= held.end:
         return position, None
     if beyond_end == "hold":

@@ -23,6 +23,7 @@ import pyarrow as pa
 import structlog
 from confluent_kafka import KafkaException
 
+from brokers.errors import FatalKafkaError, in_one_line
 from consumer import actions, events
 from consumer.batch import Batch
 from consumer.channel import CommandReader, Reporter
@@ -30,7 +31,7 @@ from consumer.claims import writer
 from consumer.columns import Column
 from consumer.commands import Holding
 from consumer.fetcher import Fetcher
-from consumer.kafka import FatalKafkaError, brief, common_config, fetching_config, reading_config
+from consumer.kafka import common_config, fetching_config, reading_config
 from consumer.lake import Lake
 from consumer.machine import ConsumerError as ConsumerError
 from consumer.machine import ConsumerMachine
@@ -100,7 +101,9 @@ def run(
             log.bind(consumer=consumer, incarnation=holding.incarnation),
         )
     except KafkaException as error:
-        raise ConsumerError(f"consumer {consumer}: the Kafka client refuses its settings: {brief(error)}") from error
+        raise ConsumerError(
+            f"consumer {consumer}: the Kafka client refuses its settings: {in_one_line(error)}"
+        ) from error
     try:
         process.run()
     except (FatalKafkaError, SparkGoneError) as error:
@@ -207,8 +210,7 @@ class _Process:
         except SparkGoneError:
             raise
         except (LakeError, ClaimsError, KafkaException) as error:
-            fault = brief(error) if isinstance(error, KafkaException) else str(error)
-            return events.Failed(now, ask, fault, of_lake=isinstance(error, LakeError))
+            return events.Failed(now, ask, in_one_line(error), of_lake=isinstance(error, LakeError))
 
     def _take_place(self) -> None:
         """Nobody has heard of this process before: no command is for it yet, and nobody wants to fence it."""

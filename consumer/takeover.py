@@ -19,9 +19,8 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from typing import Protocol
 
 from consumer.claims import Committed, next_offset, to_seal, where_to_look
-from consumer.out_of_range import OffsetRange
 from consumer.spans import Span
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 
 MOST_LOOKS = 10
 """At the claims, each of which shows writers that the one before did not."""
@@ -138,7 +137,7 @@ def steps(
     positions = {}
     for partition in sorted(ranges):
         position = next_offset(last.get(partition.partition), committed[partition])
-        positions[partition] = ranges[partition].beginning if position is None else position
+        positions[partition] = ranges[partition].start if position is None else position
     return positions
 
 

@@ -6,13 +6,16 @@ begins thereby fences the one before: what a deposed controller still sends is r
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import structlog
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
+from brokers.clients import LARGE_MESSAGES, NO_COMMITS, PATIENCE
+from brokers.reading import bounds, records
+from brokers.transactions import Transactions, is_fenced
 from controller.commands import Claim
 from controller.history import Beginning, beginning, claiming
 from domain import topics
@@ -32,8 +35,6 @@ from domain.speeds import WriteSpeeds
 
 log = structlog.get_logger()
 
-PATIENCE = {"socket.timeout.ms": 10_000, "topic.metadata.refresh.interval.ms": 10_000}
-"""For a broker that hangs: with the clients' defaults it would hold everything up for a minute."""
 BEGIN_TIMEOUT_S = 60.0
 LOOK_BACK = 100
 """The newest claim is looked for among so many offsets at first, from the end of the partition back; among ten times as
@@ -43,16 +44,10 @@ CLAIM_MARK = b"claim"
 """Is in every claim: what is without it need not be decoded to know that it is none."""
 SMALL_QUEUE = {"queued.max.messages.kbytes": 16_384}
 """For all that is read at the beginning: without it the client takes up to 64 MB ahead."""
-RETRY_S = 0.2
 MOST_TOLD = 10
 """Of so many other groups on the same topics it is told."""
 SEND_TIMEOUT_S = 5.0
 """What brokers do not take in so long is tried again later: meanwhile the controller hears what there is to hear."""
-NEW_LEADER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
-"""What brokers say while another of them comes to lead a partition."""
-LARGE_RECORDS = {"message.max.bytes": 50_000_000, "compression.type": "lz4"}
-"""A decision names every partition, so it can be larger than what clients send unless told otherwise; brokers judge it
-by its compressed size, about a tenth."""
 LONG_TRANSACTIONS = {"transaction.timeout.ms": 300_000}
 """Brokers take whoever exceeds it for gone, and fence it. On slow brokers a plan for a thousand consumers, each with a
 partition of its own, can exceed the default of a minute; nobody waits for it, as the next controller fences first."""
@@ -87,24 +82,24 @@ class KafkaLink:
         names: topics.TopicNames | None = None,
     ) -> None:
         self._names = names or topics.TopicNames()
+        self._messages = Position(self._names.metadata, topics.CONTROLLER_PARTITION)
         self._group = group
         self._others: set[str | None] = set()
         """The other groups that messages were of."""
         self._incarnation = uuid.uuid4().hex
         self._epoch = 0
         self._received_from: list[Position] = []
-        self._unfinished: Callable[[float], None] | None = None
-        """The end of a transaction that was begun."""
         common = {**PATIENCE, **(client_config or {}), "bootstrap.servers": bootstrap_servers}
         self._producer = Producer(
-            {**LARGE_RECORDS, **LONG_TRANSACTIONS, **common, "transactional.id": f"{group}.controller", "linger.ms": 0}
+            {**LARGE_MESSAGES, **LONG_TRANSACTIONS, **common, "transactional.id": f"{group}.controller", "linger.ms": 0}
         )
+        self._transactions = Transactions(self._producer, SEND_TIMEOUT_S)
         self._consumer = Consumer(
             {
                 **SMALL_QUEUE,
                 **common,
+                **NO_COMMITS,
                 "group.id": f"{group}.controller",
-                "enable.auto.commit": False,
                 "auto.offset.reset": "latest",
                 "fetch.wait.max.ms": 50,
             }
@@ -122,7 +117,7 @@ class KafkaLink:
             DeposedError: another controller began at the same time.
         """
         self._producer.init_transactions(BEGIN_TIMEOUT_S)
-        low, end = self._bounds(Position(self._names.metadata, topics.CONTROLLER_PARTITION))
+        low, end = bounds(self._consumer, self._messages, BEGIN_TIMEOUT_S)
         claim, start = self._newest_claim(low, end)
         begun = beginning(self._said(start, end), claim)
         self._epoch, self._heard_to = begun.epoch, end
@@ -152,8 +147,8 @@ class KafkaLink:
         (start,) = self._consumer.offsets_for_times([asked], BEGIN_TIMEOUT_S)
         decisions = []
         if start.offset >= 0:  # otherwise none is so young
-            low, end = self._bounds(start)
-            for record in self._records(start.topic, start.partition, max(low, start.offset), end):
+            low, end = bounds(self._consumer, start, BEGIN_TIMEOUT_S)
+            for record in self._records(start, max(low, start.offset), end):
                 try:
                     decision = Decision.decode(record.value())
                     if decision.is_of(self._group):
@@ -204,22 +199,20 @@ class KafkaLink:
         if not messages:
             return
         try:
-            self._finish()
-            self._producer.begin_transaction()
-            self._unfinished = self._producer.abort_transaction
-            for message in messages:
-                topic = self._names.decisions if isinstance(message, Decision) else self._names.metadata
-                partition = message.consumer if isinstance(message, ConsumerCommand) else topics.CONTROLLER_PARTITION
-                own = message.model_copy(update={"group": self._group})
-                told = self._compare_clocks if isinstance(message, ControllerClaim) else None
-                self._producer.produce(topic, own.encode(), partition=partition, on_delivery=told)
-            self._unfinished = self._producer.commit_transaction
-            self._finish()
+            with self._transactions.one():
+                for message in messages:
+                    self._produce(message)
         except KafkaException as error:
-            reason: KafkaError = error.args[0]
-            if reason.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
+            if is_fenced(error):
                 raise DeposedError("another controller has begun, or the brokers gave this one up: it ends") from error
             raise
+
+    def _produce(self, message: Sent) -> None:
+        topic = self._names.decisions if isinstance(message, Decision) else self._names.metadata
+        partition = message.consumer if isinstance(message, ConsumerCommand) else topics.CONTROLLER_PARTITION
+        own = message.model_copy(update={"group": self._group})
+        told = self._compare_clocks if isinstance(message, ControllerClaim) else None
+        self._producer.produce(topic, own.encode(), partition=partition, on_delivery=told)
 
     def _compare_clocks(self, error: KafkaError | None, record: Message) -> None:
         """A claim has just been taken in."""
@@ -230,18 +223,6 @@ class KafkaLink:
     def close(self) -> None:
         self._consumer.close()
 
-    def _finish(self) -> None:
-        """Ends the transaction that was begun, if there is one: the client takes no new one before."""
-        if self._unfinished is None:
-            return
-        try:
-            self._unfinished(SEND_TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].txn_requires_abort():
-                self._unfinished = self._producer.abort_transaction
-            raise
-        self._unfinished = None
-
     def _newest_claim(self, low: int, end: int) -> tuple[ControllerClaim | None, int]:
         """The newest claim on partition 0 of the metadata topic, and from where on what it does not say is to be read.
 
@@ -251,7 +232,7 @@ class KafkaLink:
         while low < high:
             start = max(low, high - size)
             newest: tuple[ControllerClaim, int] | None = None
-            for record in self._records(self._names.metadata, topics.CONTROLLER_PARTITION, start, high):
+            for record in self._records(self._messages, start, high):
                 message = _decoded(record) if CLAIM_MARK in (record.value() or b"") else None
                 if isinstance(message, ControllerClaim) and message.is_of(self._group):
                     newest = message, record.offset() or 0
@@ -263,7 +244,7 @@ class KafkaLink:
 
     def _said(self, start: int, end: int) -> Iterator[MessageToController]:
         """The messages of partition 0 of the metadata topic at these offsets, the last one excluded, in their order."""
-        for record in self._records(self._names.metadata, topics.CONTROLLER_PARTITION, start, end):
+        for record in self._records(self._messages, start, end):
             if (message := _decoded(record)) is not None and self._is_own(message):
                 yield message
 
@@ -281,49 +262,22 @@ class KafkaLink:
             )
         return False
 
-    def _records(self, topic: str, partition: int, start: int, end: int) -> Iterator[Message]:
-        """The records of a partition at these offsets, the last one excluded, in their order.
-
-        Raises:
-            KafkaException: no more of them came for `BEGIN_TIMEOUT_S`.
-        """
-        reached, at = start, Position(topic, partition, start)
-        self._consumer.assign([at])
-        deadline = time.monotonic() + BEGIN_TIMEOUT_S
-        while reached < end:
-            if time.monotonic() > deadline:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{topic} could not be read"))
-            for record in self._consumer.consume(500, 0.2):
-                if record.error() is None and (record.offset() or 0) < end:
-                    yield record
-            (position,) = self._consumer.position([at])
-            # Markers of transactions take offsets and are no records: the position passes them too.
-            if position.offset > reached:
-                reached, deadline = position.offset, time.monotonic() + BEGIN_TIMEOUT_S
+    def _records(self, partition: Position, start: int, end: int) -> Iterator[Message]:
+        """The records of a partition at these offsets, the last one excluded, in their order."""
+        return records(self._consumer, Position(partition.topic, partition.partition, start), end, BEGIN_TIMEOUT_S)
 
     def _last_speeds(self) -> tuple[WriteSpeeds | None, int]:
         """What the monitor told last, and the offset after it."""
-        topic = self._names.write_speed
-        low, end = self._bounds(Position(topic, 0))
+        partition = Position(self._names.write_speed, 0)
+        low, end = bounds(self._consumer, partition, BEGIN_TIMEOUT_S)
         speeds = None
-        for record in self._records(topic, 0, max(low, end - 1), end):
+        for record in self._records(partition, max(low, end - 1), end):
             try:
                 report = WriteSpeedReport.decode(record.value())
                 speeds = report.speeds if self._is_own(report) else None
             except MessageError as error:
                 log.warning("speeds were dropped", offset=record.offset(), reason=str(error))
         return speeds, end
-
-    def _bounds(self, partition: Position) -> tuple[int, int]:
-        """The offsets of the first record and of the end; a partition that gets a new leader is waited for."""
-        deadline = time.monotonic() + BEGIN_TIMEOUT_S
-        while True:
-            try:
-                return self._consumer.get_watermark_offsets(partition, BEGIN_TIMEOUT_S)
-            except KafkaException as error:
-                if error.args[0].code() not in NEW_LEADER or time.monotonic() > deadline:
-                    raise
-                time.sleep(RETRY_S)
 
 
 def _decoded(record: Message) -> MessageToController | None:

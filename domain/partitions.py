@@ -1,4 +1,4 @@
-"""What is moved: one partition of one topic."""
+"""What is moved: one partition of one topic; and what its log holds."""
 
 from typing import NamedTuple
 
@@ -14,3 +14,17 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class OffsetRange(NamedTuple):
+    """What a log holds: from `start` up to, and without, `end`."""
+
+    start: int
+    end: int
+    open_from: int | None = None
+    """Where the first transaction begins that is under way: from there on nobody can read. None where none is, or it
+    was not asked."""
+
+    @property
+    def empty(self) -> bool:
+        return self.start == self.end

@@ -17,10 +17,10 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from kafka.errors import NoError, UnknownTopicOrPartitionError, for_code
 
-from domain.partitions import TopicPartition
+from brokers.errors import in_one_line
+from domain.partitions import OffsetRange, TopicPartition
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from monitor.group_commits import GroupCommits
-from monitor.growth import OffsetRange
 from monitor.interest import Topic
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class ClusterLogs:
         try:
             self._librdkafka = AdminClient(config, logger=silent_logger())
         except KafkaException as error:
-            raise ConnectionSettingsError(f"the Kafka client refuses its properties: {error.args[0].str()}") from error
+            raise ConnectionSettingsError(f"the Kafka client refuses its properties: {in_one_line(error)}") from error
         self._admin: KafkaAdminClient | None = None
         self._admin_lock = threading.Lock()
         self._closed = False
@@ -169,7 +169,7 @@ class ClusterLogs:
                 self._commits[group] = GroupCommits(self._commits_config, group, silent_logger())
             return self._commits[group].offsets(partitions, self._request_timeout_s)
         except KafkaException as error:
-            raise BrokerAwayError(in_one_line(error.args[0].str())) from error
+            raise BrokerAwayError(in_one_line(error)) from error
 
     def compacted(self, topics: Collection[str]) -> dict[str, bool]:
         """Whether the cleanup policy of each topic includes compaction; those that did not tell are left out."""
@@ -193,7 +193,7 @@ class ClusterLogs:
 
     def _heard(self, error: confluent_kafka.KafkaError) -> None:
         if error.code() != confluent_kafka.KafkaError._ALL_BROKERS_DOWN:  # says less than those that it follows
-            self._complaint = in_one_line(error.str())
+            self._complaint = in_one_line(error)
 
     def _offsets(
         self, partitions: Collection[TopicPartition], which: OffsetSpec, isolation: str = "read_uncommitted"
@@ -230,7 +230,7 @@ class ClusterLogs:
             self._librdkafka.list_topics(timeout=self._request_timeout_s)
         except KafkaException as error:
             self._librdkafka.poll(0)
-            reason = in_one_line(error.args[0].str())
+            reason = in_one_line(error)
             raise BrokerAwayError(f"{self._complaint} ({reason})" if self._complaint else reason) from error
 
     def _disconnect(self) -> None:
@@ -287,8 +287,3 @@ def silent_logger() -> logging.Logger:
     logger = logging.getLogger("monitor.librdkafka")
     logger.setLevel(logging.CRITICAL + 1)
     return logger
-
-
-def in_one_line(error: object) -> str:
-    """The text of an error without its line breaks, or its type where it has no text."""
-    return " ".join(str(error).split()) or type(error).__name__

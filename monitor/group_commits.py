@@ -10,6 +10,7 @@ from logging import Logger
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Position
 
+from brokers.clients import NO_COMMITS
 from domain.partitions import TopicPartition
 
 
@@ -27,7 +28,7 @@ class GroupCommits:
 
     def __init__(self, config: Mapping[str, object], group: str, logger: Logger | None = None) -> None:
         make: Callable[..., Consumer] = Consumer
-        arguments = {**config, "group.id": group, "enable.auto.commit": False}
+        arguments = {**config, **NO_COMMITS, "group.id": group}
         self._reader = make(arguments) if logger is None else make(arguments, logger=logger)
 
     def offsets(self, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int | None]:

@@ -11,21 +11,12 @@ deletion changes, and each is taken to be as large as recent ones were on disk.
 import math
 from dataclasses import dataclass
 
+from domain.partitions import OffsetRange
 from domain.speeds import Method
 
 RECORD_SIZE_MEMORY_S = 300.0
 """After this time an observation weighs 1/e of a new one in the smoothed size of a record. Sizes of records change
 with deployments of producers, not with the second: ten windows give a steady average that still follows."""
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
-    """What a log holds: from `start` up to, and without, `end`."""
-
-    start: int
-    end: int
-    open_from: int | None = None
-    """Where the first transaction begins that is under way: from there on nobody can read. None where none is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 Invariant: what cannot be read, any more or yet, is not counted, and no lag is larger than the log.
 """
 
+from domain.partitions import OffsetRange
 from domain.speeds import Lag
-from monitor.growth import OffsetRange
 
 
 def lag(
@@ -25,7 +25,7 @@ def lag(
         bytes_per_record: of recent records; None where it is not known, and the average of the whole log stands in.
         bytes_per_s: the partition's write speed; None where it is not known.
     """
-    if committed is None and held.end > held.start:
+    if committed is None and not held.empty:
         return None
     # What follows the beginning of a transaction that is open nobody can read: no consumer more would help.
     end = held.end if held.open_from is None else held.open_from

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from brokers.clients import NO_COMMITS
+from brokers.errors import in_one_line
 from domain.messages import MessageError, WriteSpeedReport
 from domain.speeds import WriteSpeeds
-from monitor.cluster_logs import BrokerAwayError, in_one_line, silent_logger
+from monitor.cluster_logs import BrokerAwayError, silent_logger
 
 _NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
@@ -28,7 +30,7 @@ def last_report(
         **client_config,
         "bootstrap.servers": bootstrap_servers,
         "group.id": "kcga.monitor",  # needed by the client, and never used: nothing is subscribed to or committed
-        "enable.auto.commit": False,
+        **NO_COMMITS,
     }
     consumer = Consumer(config, logger=silent_logger())
     try:
@@ -43,11 +45,11 @@ def last_report(
             raise KafkaException(fault)
         return WriteSpeedReport.decode(record.value()).speeds
     except KafkaException as error:
-        reason: KafkaError = error.args[0]
-        if reason.code() in _NO_TOPIC:
+        code = error.args[0].code()
+        if code in _NO_TOPIC:
             return None
-        refused = reason.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-        raise (NotAllowedError if refused else BrokerAwayError)(in_one_line(reason.str())) from error
+        refused = code == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        raise (NotAllowedError if refused else BrokerAwayError)(in_one_line(error)) from error
     except MessageError:
         return None
     finally:

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from brokers.clients import LARGE_MESSAGES
+from brokers.errors import in_one_line
 from domain.messages import WriteSpeedReport
-from monitor.cluster_logs import in_one_line, silent_logger
+from monitor.cluster_logs import silent_logger
 from monitor.connection import ConnectionSettingsError
 
 _STALE_AFTER_S = 5.0
@@ -32,10 +34,7 @@ class ReportPublisher:
         config = {
             **client_config,
             "bootstrap.servers": bootstrap_servers,
-            # A report names every partition, so it can be larger than what clients send unless told otherwise; brokers
-            # judge it by its compressed size, about a tenth.
-            "message.max.bytes": 50_000_000,
-            "compression.type": "lz4",
+            **LARGE_MESSAGES,
             "message.timeout.ms": round(_STALE_AFTER_S * 1000),
             "linger.ms": 0,
             "acks": 1,  # with all, a dead follower of the topic would hold the reports back, and double them
@@ -45,7 +44,7 @@ class ReportPublisher:
         try:
             self._producer = Producer(config, logger=silent_logger())
         except KafkaException as error:
-            raise ConnectionSettingsError(f"the Kafka client refuses its properties: {error.args[0].str()}") from error
+            raise ConnectionSettingsError(f"the Kafka client refuses its properties: {in_one_line(error)}") from error
 
     def publish(self, report: WriteSpeedReport) -> None:
         """Hands the report over for delivery; `fault` tells later whether it arrived."""
@@ -76,4 +75,4 @@ class ReportPublisher:
             self._fault = in_one_line(f"{reason} ({self._complaint})" if self._complaint else reason)
 
     def _heard(self, error: KafkaError) -> None:
-        self._complaint = in_one_line(error.str())
+        self._complaint = in_one_line(error)

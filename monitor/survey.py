@@ -12,11 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 from domain.speeds import WriteSpeeds
 from monitor.cluster_logs import BrokerAwayError
 from monitor.discovery import DescribedTopics, Discovery
-from monitor.growth import LogMeasurement, OffsetRange
+from monitor.growth import LogMeasurement
 from monitor.interest import OWN_TOPICS, Interest, Topic
 from monitor.settings import MonitorSettings
 

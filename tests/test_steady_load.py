@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.settings import ControllerSettings
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 from monitor.estimates import SpeedEstimates
-from monitor.growth import LogMeasurement, OffsetRange
+from monitor.growth import LogMeasurement
 from tests.controller.world import World
 from tests.examples import examples
 

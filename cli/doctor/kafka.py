@@ -7,6 +7,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
 
+from brokers.errors import in_one_line
 from cli.acls import CLUSTER, Resource, operations_on, rights
 from cli.doctor.finding import Finding
 from cli.errors import KcgaError
@@ -129,7 +130,7 @@ def _rights(
             try:
                 lacking += _lacking(answer.result(REQUEST_TIMEOUT_S).authorized_operations, wanted, where)
             except KafkaException as error:
-                lacking.append(f"Describe on {where} ({error.args[0].str()})")
+                lacking.append(f"Describe on {where} ({in_one_line(error)})")
     for each in lacking:
         yield Finding.fault(
             f"not allowed: {each}", "add the ACL (kcga acls prints it), or use another principal in kafka.client"

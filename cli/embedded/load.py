@@ -18,6 +18,7 @@ from typing import Any
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from brokers.errors import in_one_line, log_error
 from cli.embedded.load_profile import LoadProfile, demo_profile
 from cli.embedded.records import records
 from cli.errors import KcgaError
@@ -132,7 +133,7 @@ class _CountingProducer:
                 **client_config,
                 "bootstrap.servers": bootstrap_servers,
                 "on_delivery": self._count,
-                "error_cb": lambda error: log.warning("kafka client", error=error.str(), code=error.name()),
+                "error_cb": log_error,
             }
         )
 
@@ -140,7 +141,7 @@ class _CountingProducer:
         try:
             existing = self._producer.list_topics(timeout=_CONNECT_WITHIN_S).topics
         except KafkaException as error:
-            raise KcgaError(f"no Kafka broker answers at {self._bootstrap_servers}: {error.args[0].str()}") from error
+            raise KcgaError(f"no Kafka broker answers at {self._bootstrap_servers}: {in_one_line(error)}") from error
         for topic, needed in self._topics.items():
             partitions = len(existing[topic].partitions) if topic in existing else 0
             if partitions < needed:
@@ -165,7 +166,7 @@ class _CountingProducer:
         self._producer.poll(0)
 
     def give_up(self, error: KafkaException) -> None:
-        self._problem = error.args[0].str()
+        self._problem = in_one_line(error)
 
     def close(self) -> LoadReport:
         """Waits until what was handed over is acknowledged or given up."""

@@ -13,6 +13,7 @@ import psutil
 from confluent_kafka import Consumer, KafkaException
 from rich.console import Console
 
+from brokers import log_offsets
 from cli.chaos.chaos import Chaos, Target
 from cli.components import command, consumer_command
 from cli.embedded.child import Child
@@ -29,7 +30,6 @@ from cli.watch.incident import Incident
 from cli.watch.observer import Observer
 from cli.watch.summary import Summary, summarize
 from cli.watch.terminal import LiveView
-from consumer import log_offsets
 from controller.local_processes import LocalProcesses, running_consumers
 from domain.partitions import TopicPartition
 
@@ -274,9 +274,8 @@ def _in_kafka(bootstrap_servers: str, partitions: Sequence[TopicPartition]) -> i
     """How many records the partitions hold: they are written without transactions, so every offset is one."""
     reader = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "kcga-up", "log_level": 0})
     try:
-        beginnings = log_offsets.beginnings(reader, partitions, REQUEST_TIMEOUT_S)
-        ends = log_offsets.ends(reader, partitions, REQUEST_TIMEOUT_S)
-        return sum(ends[partition] - beginnings[partition] for partition in partitions)
+        held = log_offsets.ranges(reader, partitions, REQUEST_TIMEOUT_S)
+        return sum(held[partition].end - held[partition].start for partition in partitions)
     except (KafkaException, KeyError) as error:
         raise KcgaError("Kafka does not tell how many records it holds") from error
     finally:

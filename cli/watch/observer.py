@@ -14,10 +14,12 @@ import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
+from brokers import log_offsets
+from brokers.clients import NO_COMMITS, PATIENCE
+from brokers.errors import in_one_line
 from cli.background import Background
 from cli.errors import KcgaError
 from cli.watch.readers import MostReaders, ReadLog, most_readers
-from consumer import log_offsets
 from controller.status.group_fold import GroupFold, GroupMessage
 from controller.status.group_view import GroupView
 from domain.messages import ConsumerReport, Decision, MessageError, WriteSpeedReport, decode_to_controller
@@ -59,8 +61,7 @@ class Observer(Background):
         self._group = group
         common: dict[str, Any] = {
             "client.id": "kcga-watch",
-            "socket.timeout.ms": 10_000,
-            "topic.metadata.refresh.interval.ms": 10_000,
+            **PATIENCE,
             **(client_config or {}),
             "bootstrap.servers": bootstrap_servers,
             # librdkafka's own log goes past Python to standard error, into the picture; errors come by the callback.
@@ -69,9 +70,8 @@ class Observer(Background):
         }
         reads = {
             **common,
+            **NO_COMMITS,
             "group.id": f"kcga-watch-{uuid.uuid4().hex}",
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
             "isolation.level": "read_committed",
         }
         self._consumer = Consumer(
@@ -127,7 +127,7 @@ class Observer(Background):
             with self._changed:
                 self._wait_until(lambda: all(self._next_offsets[key] >= end for key, end in ends.items()), deadline)
         except (KafkaException, TimeoutError) as error:
-            why = error.args[0].str() if isinstance(error, KafkaException) else "time ran out"
+            why = in_one_line(error) if isinstance(error, KafkaException) else "time ran out"
             raise KcgaError(
                 f"not all messages of the run could be read from Kafka within {timeout_s:g} s: {why}"
             ) from error
@@ -182,7 +182,7 @@ class Observer(Background):
         try:
             topics = self._consumer.list_topics(timeout=REQUEST_TIMEOUT_S).topics
         except KafkaException as error:
-            self._complain(f"no broker answers: {error.args[0].str()}")
+            self._complain(f"no broker answers: {in_one_line(error)}")
             return
         existing = {topic for topic in self._missing if topic in topics and topics[topic].partitions}
         positions = [

@@ -3,6 +3,7 @@
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, TopicPartition
 
+from brokers import reading
 from cli import tail as module
 from cli.tail import LISTEN_S, Tail
 
@@ -64,7 +65,8 @@ class FakeLog:
 
 
 def compared(log: FakeLog, monkeypatch: pytest.MonkeyPatch) -> Tail:
-    monkeypatch.setattr(module, "time", log)
+    for each in (module, reading):
+        monkeypatch.setattr(each, "time", log)
     tail = Tail(log)  # type: ignore[arg-type]
     tail.compare_clocks(("t", 0))
     return tail

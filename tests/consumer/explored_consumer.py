@@ -25,12 +25,11 @@ from consumer.commands import Holding
 from consumer.lake import Lake
 from consumer.machine import ConsumerError, ConsumerMachine
 from consumer.offsets import GroupOffsets
-from consumer.out_of_range import OffsetRange
 from consumer.settings import ConsumerSettings
 from consumer.spans import Span
 from consumer.takeover import ClaimsError, take_over
 from domain.messages import Action, ConsumerCommand, ConsumerState, Order, PartitionRef, writer
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 
 TOPIC, GROUP, INCARNATION = "orders", "group", "a"
 METADATA = "consumer.metadata"

@@ -15,18 +15,18 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from brokers.transactions import FencedError
 from consumer import runner
 from consumer.batch import Record
 from consumer.claims import Committed
 from consumer.events import Fetched
 from consumer.lake import LAST_VERSION
-from consumer.offsets import FencedError
-from consumer.out_of_range import OffsetRange, PassedOver
+from consumer.out_of_range import PassedOver
 from consumer.session import LakeError
 from consumer.spans import Span
 from domain.assignment import ConsumerId
 from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 
 GROUP = "group"
 RECORD_BYTES = 100

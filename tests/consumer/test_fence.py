@@ -2,10 +2,11 @@
 
 import pytest
 
+from brokers.errors import FatalKafkaError
+from brokers.transactions import FencedError
 from consumer import offsets as offsets_module
 from consumer.claims import Committed
-from consumer.kafka import FatalKafkaError
-from consumer.offsets import FencedError, GroupOffsets
+from consumer.offsets import GroupOffsets
 from domain.partitions import TopicPartition
 from tests.transactional_brokers import Brokers
 

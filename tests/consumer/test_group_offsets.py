@@ -6,11 +6,11 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from brokers.transactions import FencedError
 from consumer.claims import Committed
 from consumer.kafka import common_config, reading_config
-from consumer.offsets import DELETED_AFTER_REFUSALS, FencedError, GroupOffsets
-from consumer.out_of_range import OffsetRange
-from domain.partitions import TopicPartition
+from consumer.offsets import DELETED_AFTER_REFUSALS, GroupOffsets
+from domain.partitions import OffsetRange, TopicPartition
 from tests.consumer.consumer_driver import Driver
 from tests.services import SharedBroker
 

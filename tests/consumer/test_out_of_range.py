@@ -7,8 +7,8 @@ from confluent_kafka import Producer
 
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
-from consumer.out_of_range import BeyondEnd, OffsetRange, PassedOver, go_on
-from domain.partitions import TopicPartition
+from consumer.out_of_range import BeyondEnd, PassedOver, go_on
+from domain.partitions import OffsetRange, TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 HELD = OffsetRange(10, 70)

@@ -8,10 +8,9 @@ import pytest
 from consumer.claims import RELEASED, Committed, claim
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
-from consumer.out_of_range import OffsetRange
 from consumer.spans import Span
 from consumer.takeover import MOST_LOOKS, ClaimsError, take_over
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 END = 70

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from brokers.transactions import FencedError
 from cli.embedded.broker import Broker
 from cli.embedded.spark import SparkConnectServer
 from consumer.batch import Record
 from consumer.claims import RELEASED, Committed, claim
 from consumer.kafka import common_config, reading_config
 from consumer.lake import Lake
-from consumer.offsets import FencedError, GroupOffsets
+from consumer.offsets import GroupOffsets
 from consumer.table import rows
 from consumer.takeover import take_over
 from consumer.verify import PartitionAccount, verify

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from random import Random
 
 from consumer.claims import Committed
-from consumer.out_of_range import OffsetRange
 from consumer.spans import Span
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 
 GROUP = "group"
 _SEALED = 2**63 - 1

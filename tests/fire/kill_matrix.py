@@ -14,6 +14,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaException
 
 from bench.stepped_load import SteppedLoad
+from brokers import log_offsets
 from cli.components import command, consumer_command
 from cli.embedded.child import Child
 from cli.embedded.load_profile import Course, LoadProfile
@@ -22,7 +23,6 @@ from cli.topics import Cluster
 from cli.up.services import Services
 from cli.up.settings_file import CONSUMER_CAPACITY, settings_text
 from cli.watch.observer import Observer
-from consumer import log_offsets
 from consumer.verify import verify
 from controller.local_processes import LocalProcesses
 from domain.assignment import ConsumerId

@@ -11,8 +11,8 @@ from contextlib import suppress
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
 from confluent_kafka import TopicPartition as Position
 
+from brokers import log_offsets
 from cli.watch.readers import MostReaders, ReadLog, most_readers
-from consumer import log_offsets
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, ConsumerState, MessageError, decode_to_controller
 from domain.partitions import TopicPartition

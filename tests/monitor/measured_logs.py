@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 from monitor.cluster_logs import BrokerAwayError
-from monitor.growth import OffsetRange
 from monitor.interest import Topic
 
 

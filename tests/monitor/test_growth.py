@@ -3,8 +3,9 @@ from dataclasses import replace
 
 import pytest
 
+from domain.partitions import OffsetRange
 from domain.speeds import Method
-from monitor.growth import RECORD_SIZE_MEMORY_S, Growth, LogMeasurement, OffsetRange, RecordSize, growth
+from monitor.growth import RECORD_SIZE_MEMORY_S, Growth, LogMeasurement, RecordSize, growth
 
 BEFORE = LogMeasurement(at=0, topic_id="a", leader=1, stored_bytes=1000, offsets=OffsetRange(10, 20))
 

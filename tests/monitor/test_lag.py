@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 from domain.speeds import Lag
 from monitor.estimates import SpeedEstimates
-from monitor.growth import LogMeasurement, OffsetRange
+from monitor.growth import LogMeasurement
 from monitor.lag import lag
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)

@@ -14,11 +14,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from structlog.testing import capture_logs
 
 from domain.messages import WriteSpeedReport
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 from domain.speeds import Lag, Method
 from monitor.cluster_logs import BrokerAwayError, ClusterLogs
 from monitor.connection import ConnectionSettingsError
-from monitor.growth import OffsetRange
 from monitor.runner import Monitor
 from monitor.settings import MonitorSettings
 from tests.monitor.running_monitor import PATIENCE_S, Reports, running

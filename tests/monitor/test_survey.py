@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 from monitor.cluster_logs import BrokerAwayError
-from monitor.growth import OffsetRange
 from monitor.settings import MonitorSettings
 from monitor.survey import Survey, Surveyor
 from tests.monitor.measured_logs import FakeLogs, topic

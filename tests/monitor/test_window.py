@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.partitions import OffsetRange
 from domain.speeds import Method
-from monitor.growth import LogMeasurement, OffsetRange
+from monitor.growth import LogMeasurement
 from monitor.window import SpeedWindow
 
 

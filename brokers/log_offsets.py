@@ -14,7 +14,7 @@ from contextlib import suppress
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException
 from confluent_kafka import TopicPartition as Position
 
-from domain.partitions import TopicPartition
+from domain.partitions import OffsetRange, TopicPartition
 
 _FIRST_SHARE = 0.3
 """Of the time, for the brokers that are known to lead."""
@@ -41,6 +41,20 @@ def ends(reader: Consumer, partitions: Iterable[TopicPartition], timeout_s: floa
         KafkaException: no broker answers.
     """
     return _offsets(reader, partitions, OFFSET_END, timeout_s)
+
+
+def ranges(
+    reader: Consumer, partitions: Iterable[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, OffsetRange]:
+    """What each log holds; its beginning and its end may take so long each.
+
+    Raises:
+        KafkaException: no broker answers.
+    """
+    starts = beginnings(reader, partitions, timeout_s)
+    return {
+        partition: OffsetRange(starts[partition], end) for partition, end in ends(reader, starts, timeout_s).items()
+    }
 
 
 def _offsets(

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
-from consumer import log_offsets
+from brokers import log_offsets
 from domain.partitions import TopicPartition
 
 LED, LED_BY_ONE_THAT_HANGS, LEADERLESS, GONE = (TopicPartition("orders", number) for number in range(4))

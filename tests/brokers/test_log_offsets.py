@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from consumer import log_offsets
+from brokers import log_offsets
 from domain.partitions import TopicPartition
 from tests.services import SharedBroker
 

@@ -1,0 +1,1 @@
+"""What all components that talk to Kafka's brokers share, beside its clients."""

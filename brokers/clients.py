@@ -1,0 +1,14 @@
+"""Settings that clients of several components share, by librdkafka's names."""
+
+REQUEST_LIMIT_S = 10.0
+"""A request to the brokers that takes longer has failed."""
+
+PATIENCE = {"socket.timeout.ms": int(1000 * REQUEST_LIMIT_S), "topic.metadata.refresh.interval.ms": 10_000}
+"""For a broker that hangs: with the clients' defaults it would hold everything up for a minute."""
+
+LARGE_MESSAGES = {"message.max.bytes": 50_000_000, "compression.type": "lz4"}
+"""What names every partition can be larger than what clients send unless told otherwise; brokers judge it by its
+compressed size, about a tenth."""
+
+NO_COMMITS = {"enable.auto.commit": False, "enable.auto.offset.store": False}
+"""For who reads: the group's commits are made by hand, or not at all."""
