@@ -48,6 +48,7 @@ def decide(
     write_speeds = {partition: size.write_speed for partition, size in situation.sizes.items()}
     at_peak = question.grounds is DecisionKind.VOLUNTARY
     why = reasons(problem, solution.assignment, situation.gone, at_peak=at_peak)
+    lost = {consumer for partition, consumer in situation.gone.items() if partition not in question.kept}
     return Decision(
         number=number,
         epoch=epoch,
@@ -73,6 +74,7 @@ def decide(
         not_keepable=question.not_keepable[:SENTENCES],
         lost=tuple(sorted(set(situation.gone.values()))),
         shortfall=_shortfall(plan, solution, limited),
+        consumers_before=len(question.kept.consumers | lost),
         saturated=saturated(write_speeds, situation.named, problem.capacity, restraints.settings.packing),
         assignment=tuple(
             PlannedPartition(

@@ -22,7 +22,6 @@ from controller.question import Situation, pose
 from controller.restraint import Restraints
 from controller.settings import ControllerSettings
 from controller.sizes import Sizes
-from controller.status.decision_log import DecisionRecord
 from controller.status.explanation import explain
 from controller.triggers import interval_over, triggers
 from domain.assignment import Assignment
@@ -90,8 +89,7 @@ def _decide(settings: ControllerSettings, measured: _Measured, told: Recent, ask
     restraints.paused = told.paused
     for at, decision in told.decisions:
         if decision.carried_out:
-            record = DecisionRecord.of(decision)
-            shrank = record.consumers < record.found
+            shrank = decision.plan.consumers < len({entry.previous for entry in decision.assignment} - {None})
             restraints.carried_out(at, decision.plan.rscore, fewer_consumers=shrank)
     question = pose(_situation(settings, measured, told), settings)
     limit_s = question.problem.time_limit_s

@@ -7,6 +7,7 @@ nothing can be changed. Every refusal is JSON with a reason.
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -24,9 +25,10 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.status.board import Board
+from controller.status.decision_log import DecisionRecord
 from controller.status.explanation import explain
 from controller.status.health import Health
-from controller.status.picture import DecisionPicture, GroupPicture, History, Shown
+from controller.status.picture import GroupPicture, History, Shown
 from domain.messages import ControlAction, Decision
 
 PAGE = Path(__file__).parent / "page"
@@ -76,13 +78,6 @@ class ControlBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     action: ControlAction
-
-
-class Verdict(Shown):
-    """Whether something is as it has to be, and why."""
-
-    ok: bool
-    reason: str
 
 
 def make_app(
@@ -160,16 +155,16 @@ def _add_refusals(app: FastAPI) -> None:
 
 def _add_health(app: FastAPI, board: Board, registry: CollectorRegistry) -> None:
     def answer(health: Health) -> Response:
-        return JSONResponse({"ok": health.ok, "reason": health.reason}, 200 if health.ok else 503)
+        return JSONResponse(asdict(health), 200 if health.ok else 503)
 
-    responses: dict[int | str, dict[str, object]] = {503: {"model": Verdict}}
+    responses: dict[int | str, dict[str, object]] = {503: {"model": Health}}
 
-    @app.get("/healthz", response_model=Verdict, responses=responses, tags=["health"])
+    @app.get("/healthz", response_model=Health, responses=responses, tags=["health"])
     def alive() -> Response:
         """Whether the process does anything; one that does not should be started anew."""
         return answer(board.alive())
 
-    @app.get("/readyz", response_model=Verdict, responses=responses, tags=["health"])
+    @app.get("/readyz", response_model=Health, responses=responses, tags=["health"])
     def ready() -> Response:
         """Whether the controller leads on fresh write speeds, or stands by."""
         return answer(board.ready())
@@ -203,7 +198,7 @@ def _add_reading(app: FastAPI, board: Board, *, control: bool) -> None:
         before: Annotated[
             str | None, Query(pattern=r"^[0-9]{1,18}/[0-9]{1,18}$", description="epoch/number: only those before it")
         ] = None,
-    ) -> list[DecisionPicture]:
+    ) -> list[DecisionRecord]:
         """The newest decisions, the newest first."""
         place = tuple(map(int, before.split("/"))) if before else None
         return board.decisions((place[0], place[1]) if place else None, limit)
@@ -249,7 +244,7 @@ def _add_control(app: FastAPI, ask: Ask | None, token: str | None) -> None:
     body = {"requestBody": {"content": {"application/json": {"schema": ControlBody.model_json_schema()}}}}
 
     @app.post("/api/control", status_code=202, tags=["control"], openapi_extra=body)
-    async def control(request: Request) -> Verdict:
+    async def control(request: Request) -> Health:
         """Pauses the group, ends a pause, or asks for a plan now; `Authorization: Bearer TOKEN` is needed."""
         if ask is None or token is None:
             raise HTTPException(403, "nothing can be changed here: no token is set (http.token)")
@@ -269,7 +264,7 @@ def _add_control(app: FastAPI, ask: Ask | None, token: str | None) -> None:
             await asyncio.to_thread(ask, asked.action)
         except AskError as error:
             raise HTTPException(503, str(error)) from error
-        return Verdict(ok=True, reason=f"the controller was asked to {asked.action.value}")
+        return Health(ok=True, reason=f"the controller was asked to {asked.action.value}")
 
 
 async def _body(request: Request) -> bytes:

@@ -8,20 +8,19 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from controller.kafka import Received
 from controller.machine import State
 from controller.runner import Audience
 from controller.settings import ControllerSettings
 from controller.status.clocks import Clocks, Sender
-from controller.status.decision_log import DecisionRecord
+from controller.status.decision_log import DecisionRecord, DecisionTotals
 from controller.status.group_fold import SAMPLES, GroupFold
 from controller.status.group_view import GroupView, Sample
 from controller.status.health import Health
 from controller.status.picture import (
     ControllerPicture,
-    DecisionPicture,
     GroupPicture,
     History,
     Role,
@@ -46,27 +45,14 @@ HUNG_S = 180.0
 """Longer than anything that the controller waits for."""
 
 
-@dataclass(slots=True)
-class Counts:
-    """What has happened since the process began."""
-
-    carried_out: int = 0
-    held_back: int = 0
-    scale_ups: int = 0
-    scale_downs: int = 0
-    migrations: int = 0
-    rscore: float = 0.0
-    """In consumers."""
-    solve_s: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
     """Everything at one moment, for those who make figures of it."""
 
     view: GroupView
     picture: GroupPicture
-    counts: Counts
+    counts: DecisionTotals
+    """Since the process began."""
     newest: Decision | None
     lags: Mapping[TopicPartition, Lag]
     speeds_age_s: float | None
@@ -107,7 +93,7 @@ class Board(Audience):
         self._records: dict[tuple[int, int], bytes] = {}
         """The newest decisions as they were published, compressed."""
         self._newest: Decision | None = None
-        self._counts = Counts()
+        self._counts = DecisionTotals()
         self._version = 0
         self._drawn: tuple[float, GroupView, GroupPicture] | None = None
 
@@ -153,7 +139,7 @@ class Board(Audience):
     def decided(self, decision: Decision) -> None:
         with self._changed:
             self._remember(decision)
-            self._count(decision)
+            self._counts += DecisionTotals.of(decision)
 
     def turned(self, at: float, state: State, *, paused: bool) -> None:  # noqa: ARG002  # by the clock of those who ask
         with self._changed:
@@ -181,19 +167,6 @@ class Board(Audience):
             self._newest = decision
         self._version += 1
 
-    def _count(self, decision: Decision) -> None:
-        counts, record = self._counts, DecisionRecord.of(decision)
-        counts.solve_s += decision.solve_s
-        if not decision.carried_out:
-            counts.held_back += 1
-            return
-        counts.carried_out += 1
-        counts.migrations += record.migrations
-        counts.rscore += record.rscore
-        if record.found:
-            counts.scale_ups += record.consumers > record.found
-            counts.scale_downs += record.consumers < record.found
-
     def _bound(self, speeds: WriteSpeeds) -> int | None:
         if not speeds.bytes_per_s:
             return None
@@ -212,7 +185,7 @@ class Board(Audience):
             now = self._clock()
             age_s = None if self._speeds_at is None else now - self._speeds_at
             ahead_s = self._clocks.ahead_s(now)
-            return Reading(view, shown, replace(self._counts), self._newest, self._lags, age_s, ahead_s)
+            return Reading(view, shown, self._counts, self._newest, self._lags, age_s, ahead_s)
 
     def history(self) -> History:
         with self._changed:
@@ -228,12 +201,12 @@ class Board(Audience):
             rscore=tuple((sample.at, sample.value) for sample in rscores if sample.at >= since),
         )
 
-    def decisions(self, before: tuple[int, int] | None, limit: int) -> list[DecisionPicture]:
+    def decisions(self, before: tuple[int, int] | None, limit: int) -> list[DecisionRecord]:
         """The newest decisions, the newest first; those before (epoch, number) where that is given."""
         with self._changed:
             records = self._draw()[0].decisions
         older = [record for record in records if before is None or (record.epoch, record.number) < before]
-        return [DecisionPicture.of(record) for record in reversed(older[-limit:])]
+        return older[: -limit - 1 : -1]
 
     def decision(self, epoch: int, number: int) -> Decision | None:
         """The whole record, as long as it is kept."""

@@ -3,10 +3,9 @@
 A decision counts once, and at its place by epoch and number, whenever and however often its message comes.
 """
 
-import math
 from bisect import insort
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 from domain.assignment import ConsumerId
 from domain.messages import Decision
@@ -31,7 +30,7 @@ class DecisionRecord:
     migrations: int = field(compare=False)
     """Partitions that have a reader and get another one by the plan."""
     found: int = field(compare=False)
-    """Consumers that had a partition when it was decided."""
+    """Consumers that there were before."""
 
     @classmethod
     def of(cls, decision: Decision) -> "DecisionRecord":
@@ -44,8 +43,8 @@ class DecisionRecord:
             reason=decision.reason,
             consumers=decision.plan.consumers,
             rscore=decision.plan.rscore,
-            migrations=sum(entry.previous not in (None, entry.consumer) for entry in decision.assignment),
-            found=len({entry.previous for entry in decision.assignment} - {None}),
+            migrations=decision.migrations,
+            found=decision.found,
         )
 
 
@@ -60,21 +59,32 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class DecisionTotals:
-    """Sums over the decisions that were carried out."""
+    """Sums over decisions: changes, and what they cost, count of those that were carried out."""
 
+    carried_out: int = 0
+    held_back: int = 0
     scale_ups: int = 0
     scale_downs: int = 0
     migrations: int = 0
     rscore: float = 0.0
     """In consumers."""
+    solve_s: float = 0.0
+
+    @classmethod
+    def of(cls, decision: Decision) -> "DecisionTotals":
+        if not decision.carried_out:
+            return cls(held_back=1, solve_s=decision.solve_s)
+        return cls(
+            carried_out=1,
+            scale_ups=0 < decision.found < decision.plan.consumers,
+            scale_downs=decision.found > decision.plan.consumers,
+            migrations=decision.migrations,
+            rscore=decision.plan.rscore,
+            solve_s=decision.solve_s,
+        )
 
     def __add__(self, other: "DecisionTotals") -> "DecisionTotals":
-        return DecisionTotals(
-            self.scale_ups + other.scale_ups,
-            self.scale_downs + other.scale_downs,
-            self.migrations + other.migrations,
-            self.rscore + other.rscore,
-        )
+        return DecisionTotals(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
 
 class DecisionLog:
@@ -92,12 +102,8 @@ class DecisionLog:
         self._plan_of = (-1, -1)
         self._planned_consumers: frozenset[ConsumerId] = frozenset()
         self._totals = DecisionTotals()
-        self._forgotten = DecisionTotals()
-        """What the decisions that are no longer remembered add up to."""
         self._forgotten_to = (-1, -1)
-        """The last of them."""
-        self._consumers_before: int | None = None
-        """Of the last plan among them that was carried out."""
+        """The last of those that are no longer remembered."""
 
     def add(self, decision: Decision) -> None:
         """Takes a decision in; one that is known, or from before those that are remembered, changes nothing."""
@@ -106,22 +112,15 @@ class DecisionLog:
             return
         self._known.add(place)
         insort(self._records, DecisionRecord.of(decision))
-        while len(self._records) > self._kept:
-            self._forget(self._records.pop(0))
-        if not decision.carried_out:
-            return
-        self._totals = self._forgotten + totals(self._records, self._consumers_before)
-        if place > self._plan_of:
+        self._totals += DecisionTotals.of(decision)
+        if len(self._records) > self._kept:
+            oldest = self._records.pop(0)
+            self._forgotten_to = (oldest.epoch, oldest.number)
+            self._known.discard(self._forgotten_to)
+        if decision.carried_out and place > self._plan_of:
             self._plan_of = place
             self._plan = {entry.key: Planned(entry.consumer, entry.previous) for entry in decision.assignment}
             self._planned_consumers = frozenset(entry.consumer for entry in decision.assignment)
-
-    def _forget(self, record: DecisionRecord) -> None:
-        self._forgotten_to = (record.epoch, record.number)
-        self._known.discard(self._forgotten_to)
-        if record.carried_out:
-            self._forgotten += totals([record], self._consumers_before)
-            self._consumers_before = record.consumers
 
     @property
     def records(self) -> tuple[DecisionRecord, ...]:
@@ -141,23 +140,3 @@ class DecisionLog:
     @property
     def totals(self) -> DecisionTotals:
         return self._totals
-
-
-def totals(records: list[DecisionRecord], consumers_before: int | None = None) -> DecisionTotals:
-    """The sums over `records`, which must be in the order in which they were decided.
-
-    A scale-up is a plan with more consumers than the plan carried out before it (`consumers_before`, for the first
-    one); where there is none before, the first one is compared with the consumers that it found. A plan that finds
-    none is the start of the group, not a scale-up.
-    """
-    carried_out = [record for record in records if record.carried_out]
-    before = [record.consumers for record in carried_out]
-    first = (consumers_before or carried_out[0].found or carried_out[0].consumers) if carried_out else 0
-    before = [first, *before[:-1]] if carried_out else []
-    changes = [record.consumers - had for record, had in zip(carried_out, before, strict=True)]
-    return DecisionTotals(
-        scale_ups=sum(change > 0 for change in changes),
-        scale_downs=sum(change < 0 for change in changes),
-        migrations=sum(record.migrations for record in carried_out),
-        rscore=math.fsum(record.rscore for record in carried_out),
-    )

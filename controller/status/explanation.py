@@ -24,8 +24,7 @@ def explain(decision: Decision) -> Iterator[str]:
 
 def _outcome(decision: Decision) -> str:
     """What it comes to."""
-    before = len({*decision.lost, *(entry.previous for entry in decision.assignment)} - {None})
-    after = decision.plan.consumers
+    before, after = decision.found, decision.plan.consumers
     if not decision.carried_out:
         return "nothing is changed"
     if before == 0:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from controller.status.clocks import Sender, apart
-from controller.status.decision_log import DecisionRecord
+from controller.status.decision_log import DecisionTotals
 from controller.status.group_view import ConsumerView, GroupView, Sample, Transit
 from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
@@ -73,15 +73,6 @@ class ClockPicture(Shown):
     """Below 0 where it is behind."""
 
 
-class TotalsPicture(Shown):
-    """Over all decisions that are known."""
-
-    scale_ups: int
-    scale_downs: int
-    migrations: int
-    rscore: float
-
-
 class GroupPicture(Shown):
     """Everything that the page draws but the past."""
 
@@ -112,42 +103,11 @@ class GroupPicture(Shown):
     """No assignment of the present speeds has fewer."""
     lag: int | None
     """Records that are written and not committed."""
-    totals: TotalsPicture
+    totals: DecisionTotals
+    """Over all decisions that are known."""
     decisions: int
     newest_decision: str | None
     """`epoch/number`"""
-
-
-class DecisionPicture(Shown):
-    """A decision in a line of the list."""
-
-    epoch: int
-    number: int
-    decided_at: float
-    carried_out: bool
-    triggers: tuple[str, ...]
-    reason: str
-    consumers: int
-    """Of the plan."""
-    found: int
-    """Consumers that had a partition when it was decided."""
-    migrations: int
-    rscore: float
-
-    @classmethod
-    def of(cls, record: DecisionRecord) -> "DecisionPicture":
-        return cls(
-            epoch=record.epoch,
-            number=record.number,
-            decided_at=record.decided_at,
-            carried_out=record.carried_out,
-            triggers=record.triggers,
-            reason=record.reason,
-            consumers=record.consumers,
-            found=record.found,
-            migrations=record.migrations,
-            rscore=record.rscore,
-        )
 
 
 Course = tuple[tuple[float, float], ...]
@@ -203,12 +163,7 @@ def picture(
         total_speed=view.total_speed,
         fewest_consumers=fewest_consumers,
         lag=view.lag,
-        totals=TotalsPicture(
-            scale_ups=view.totals.scale_ups,
-            scale_downs=view.totals.scale_downs,
-            migrations=view.totals.migrations,
-            rscore=view.totals.rscore,
-        ),
+        totals=view.totals,
         decisions=len(view.decisions),
         newest_decision=f"{newest.epoch}/{newest.number}" if newest else None,
     )

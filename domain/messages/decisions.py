@@ -124,4 +124,18 @@ class Decision(Message):
     """The consumers that are gone, and that read partitions which nobody reads since."""
     shortfall: Shortfall | None = None
     saturated: tuple[SaturatedPartition, ...] = ()
+    consumers_before: Count | None = None
+    """By the plan before, with those that were lost since; null in records of version 0.1."""
     assignment: tuple[PlannedPartition, ...]
+
+    @property
+    def found(self) -> int:
+        """How many consumers there were for the group's partitions: a plan with more is a scale-up, unless it is 0."""
+        if self.consumers_before is not None:
+            return self.consumers_before
+        return len({*self.lost, *(entry.previous for entry in self.assignment)} - {None})
+
+    @property
+    def migrations(self) -> int:
+        """How many partitions have a reader, and get another one by the plan."""
+        return sum(entry.previous not in (None, entry.consumer) for entry in self.assignment)

@@ -37,6 +37,7 @@ def decided(
     paused: bool = False,
     manual: bool = False,
     missing: frozenset[TopicPartition] = frozenset(),
+    planned: Mapping[int, int] | None = None,
 ) -> Decision:
     sizes = {p(number): Size(speed, (backlogs or {}).get(number, 0.0)) for number, speed in speeds.items()}
     situation = Situation(
@@ -50,6 +51,7 @@ def decided(
         missing=missing,
         paused=paused,
         manual=manual,
+        planned=None if planned is None else Assignment({p(number): planned[number] for number in planned}),
     )
     question = pose(situation, settings)
     restraints = Restraints(settings, paused=paused)
@@ -105,6 +107,16 @@ def test_a_partition_that_nobody_reads_says_whose_it_was() -> None:
     decision = decided({0: 30, 1: 20, 2: 10}, {0: 1}, gone={1: 7})
     assert moves(decision) == {1: "its consumer, 7, is gone", 2: "nobody read it"}
     assert decision.lost == (7,)
+
+
+def test_who_is_lost_or_on_its_way_is_among_the_consumers_before() -> None:
+    before = [
+        decided({0: 60, 1: 60}, {0: 1}, gone={1: 7}),
+        decided({0: 60, 1: 60}, {0: 1}, gone={1: 7}, planned={0: 1, 1: 3}),
+        decided({0: 60, 1: 60}, {0: 1, 1: 1}, planned={0: 1, 1: 2}),
+        decided({0: 60}, {}),
+    ]
+    assert [decision.found for decision in before] == [2, 2, 2, 0]
 
 
 def test_a_pinned_partition_goes_where_it_is_pinned() -> None:
