@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from consumer.append_note import AppendNote, last_appended
 from consumer.columns import NO_SCHEMAS, Column
 from consumer.location import NO_NAMES, location, quoted
-from consumer.session import NO_CONF, LakeError, brief, is_remote, let_go, open_session
+from consumer.session import NO_CONF, LakeError, brief, is_remote, let_go, naming, open_session, unless_missing
 from consumer.spans import Span, Term, terms
 from consumer.table import COLUMNS, creation
 
@@ -28,9 +28,6 @@ LAST_VERSION = 2**63 - 1
 
 NEWEST_ENTRIES = 1_000
 """Of a table's log: among these the last append of each partition is looked for whose reader has died."""
-
-NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND"})
-"""What Spark calls a table that does not exist."""
 
 CREATION_TRIES = 3
 """Who loses the race to create a table finds it created."""
@@ -154,12 +151,8 @@ class Lake:
         if not spans:
             return {}
         condition = " OR ".join(map(_among, terms(spans)))
-        with self._asking(topic) as (session, table):
-            try:
-                return _last(session.read.format("delta").load(table).where(condition))
-            except AnalysisException as error:
-                if error.getCondition() not in NO_TABLE:
-                    raise
+        with self._asking(topic) as (session, table), unless_missing():
+            return _last(session.read.format("delta").load(table).where(condition))
         return {}
 
     def close(self) -> None:
@@ -175,10 +168,8 @@ class Lake:
         if session is None:
             raise LakeError("there is no Spark session")
         table = location(self._root, topic, self._tables)
-        try:
+        with naming(table):
             yield session, table
-        except Exception as error:  # whatever gRPC, Arrow and Spark raise: to the caller it is one and the same
-            raise LakeError(f"{table}: {brief(error)}") from error
 
     def _append(
         self,

@@ -3,16 +3,13 @@
 Both may run while consumers write: neither is in an append's way, nor changes what positions are found.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from consumer.lake import NO_TABLE
 from consumer.location import quoted
-from consumer.session import NO_CONF, LakeError, brief, open_session, release
+from consumer.session import NO_CONF, session_for, unless_missing
 
 SHORTEST_RETENTION_H = 168
 """Delta Lake's own: a file that a reader or a write under way still needs is younger."""
@@ -32,15 +29,11 @@ def optimize(spark: str, table: str, conf: Mapping[str, str] = NO_CONF) -> Compa
     Raises:
         LakeError: Spark does not answer, or cannot.
     """
-    with _session(spark, table, conf) as session:
-        try:
-            before = _files(session, table)
-            session.sql(f"OPTIMIZE delta.`{quoted(table)}`").collect()
-            return Compaction(before, _files(session, table))
-        except AnalysisException as error:
-            if error.getCondition() in NO_TABLE:
-                return None
-            raise
+    with session_for(spark, table, conf) as session, unless_missing():
+        before = _files(session, table)
+        session.sql(f"OPTIMIZE delta.`{quoted(table)}`").collect()
+        return Compaction(before, _files(session, table))
+    return None
 
 
 def vacuum(spark: str, table: str, retain_h: int = SHORTEST_RETENTION_H, conf: Mapping[str, str] = NO_CONF) -> bool:
@@ -49,27 +42,12 @@ def vacuum(spark: str, table: str, retain_h: int = SHORTEST_RETENTION_H, conf: M
     Raises:
         LakeError: Spark does not answer, or cannot.
     """
-    with _session(spark, table, conf) as session:
-        try:
-            session.sql(f"VACUUM delta.`{quoted(table)}` RETAIN {retain_h} HOURS").collect()
-        except AnalysisException as error:
-            if error.getCondition() in NO_TABLE:
-                return False
-            raise
+    with session_for(spark, table, conf) as session, unless_missing():
+        session.sql(f"VACUUM delta.`{quoted(table)}` RETAIN {retain_h} HOURS").collect()
         return True
+    return False
 
 
 def _files(session: SparkSession, table: str) -> int:
     (detail,) = session.sql(f"DESCRIBE DETAIL delta.`{quoted(table)}`").collect()
     return int(detail["numFiles"])
-
-
-@contextmanager
-def _session(spark: str, table: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    session = open_session(spark, conf)
-    try:
-        yield session
-    except Exception as error:  # whatever gRPC and Spark raise: to the caller it is one and the same
-        raise LakeError(f"{table}: {brief(error)}") from error
-    finally:
-        release(session)

@@ -5,11 +5,13 @@ Where Spark is, is one text: `sc://host:port` is a server's address, anything el
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import cast
 
 import structlog
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from consumer import jvm
@@ -48,6 +50,9 @@ _OF_AN_OWN_JVM: Mapping[str, str] = MappingProxyType(
 _OF_THIS_MACHINE: Mapping[str, str] = MappingProxyType(
     {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 )
+
+_NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND"})
+"""What Spark calls a table that does not exist."""
 
 
 class LakeError(RuntimeError):
@@ -103,6 +108,40 @@ def brief(error: BaseException) -> str:
     details = re.search(r'^\s*details = "(.*)"$', text, re.MULTILINE)
     line = details[1] if details else text.partition("\n")[0]
     return f"{type(error).__name__}: {line[:300]}" if line else type(error).__name__
+
+
+@contextmanager
+def naming(table: str) -> Iterator[None]:
+    """Within it the table is used: what goes wrong is a LakeError that names it."""
+    try:
+        yield
+    except Exception as error:  # whatever gRPC, Arrow and Spark raise: to the caller it is one and the same
+        raise LakeError(f"{table}: {brief(error)}") from error
+
+
+@contextmanager
+def session_for(spark: str, table: str, conf: Mapping[str, str] = NO_CONF) -> Iterator[SparkSession]:
+    """A session that is released at the end.
+
+    Raises:
+        LakeError: Spark does not answer, or refuses; also what is asked of it.
+    """
+    session = open_session(spark, conf)
+    try:
+        with naming(table):
+            yield session
+    finally:
+        release(session)
+
+
+@contextmanager
+def unless_missing() -> Iterator[None]:
+    """Within it a table is used: it ends there if there is none."""
+    try:
+        yield
+    except AnalysisException as error:
+        if error.getCondition() not in _NO_TABLE:
+            raise
 
 
 def _on_server(remote: str) -> SparkSession:

@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from consumer.lake import NO_TABLE
 from consumer.location import NO_NAMES, location, quoted
-from consumer.session import NO_CONF, LakeError, brief, open_session, release
+from consumer.session import NO_CONF, session_for, unless_missing
 from domain.partitions import TopicPartition
 
 _ACCOUNT = "partition, count(offset), count(DISTINCT offset), min(offset), max(offset)"
@@ -54,22 +52,16 @@ def verify(
     Raises:
         LakeError: Spark does not answer.
     """
-    session = open_session(spark, conf)
-    try:
+    with session_for(spark, lake_root, conf) as session:
         return {
             partition: account
             for topic in sorted(set(topics))
             for partition, account in _accounts(session, topic, location(lake_root, topic, tables))
         }
-    finally:
-        release(session)
 
 
 def _accounts(session: SparkSession, topic: str, table: str) -> list[tuple[TopicPartition, PartitionAccount]]:
-    try:
+    with unless_missing():
         found = session.sql(f"SELECT {_ACCOUNT} FROM delta.`{quoted(table)}` GROUP BY partition").collect()  # noqa: S608
-    except AnalysisException as error:
-        if error.getCondition() in NO_TABLE:
-            return []
-        raise LakeError(f"{table}: {brief(error)}") from error
-    return sorted((TopicPartition(topic, row[0]), PartitionAccount(*row[1:])) for row in found)
+        return sorted((TopicPartition(topic, row[0]), PartitionAccount(*row[1:])) for row in found)
+    return []

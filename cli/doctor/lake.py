@@ -13,7 +13,7 @@ from cli.errors import KcgaError
 from cli.own_spark import with_jars
 from cli.settings import Settings
 from consumer.location import location
-from consumer.session import LakeError, brief, open_session, release
+from consumer.session import LakeError, brief, session_for
 from consumer.threads import in_thread
 
 LIMIT_S = 60.0
@@ -37,15 +37,10 @@ def check_lake(settings: Settings) -> Iterator[Finding]:
     table = location(consumer.lake_root, f"{PROBE}{uuid.uuid4().hex}")
 
     def write() -> _Written:
-        session = open_session(consumer.spark, consumer.spark_conf)
-        try:
+        with session_for(consumer.spark, table, consumer.spark_conf) as session:
             version = str(session.version)
             session.range(1).write.format("delta").save(table)
             return _Written(version, left=_remove(session, table))
-        except Exception as error:  # whatever gRPC, Arrow and Spark raise
-            raise LakeError(f"{table}: {brief(error)}") from error
-        finally:
-            release(session)
 
     writing: Future[_Written] = in_thread(write)
     wait_for([writing], LIMIT_S)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from pyspark.errors import AnalysisException
 
-from consumer import maintenance
+from consumer import session as of_spark
 from consumer.maintenance import Compaction, optimize, vacuum
 from consumer.session import LakeError
 
@@ -41,12 +41,12 @@ class FakeSession:
 
 @pytest.fixture
 def opens(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setattr(maintenance, "release", lambda session: setattr(session, "released", True))
+    monkeypatch.setattr(of_spark, "release", lambda session: setattr(session, "released", True))
     return monkeypatch
 
 
 def opened(opens: pytest.MonkeyPatch, session: FakeSession) -> FakeSession:
-    opens.setattr(maintenance, "open_session", lambda _spark, _conf: session)
+    opens.setattr(of_spark, "open_session", lambda _spark, _conf: session)
     return session
 
 
