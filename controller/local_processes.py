@@ -116,9 +116,6 @@ class LocalProcesses:
     def _file(self, consumer: ConsumerId) -> Path:
         return _file(self._folder, consumer)
 
-    def _log_file(self, consumer: ConsumerId) -> Path:
-        return self._folder / f"consumer-{consumer}.log"
-
     def _begin(self, consumer: ConsumerId) -> psutil.Process | None:
         """The consumer's process; none where another controller has begun it meanwhile."""
         process = self._start(consumer)
@@ -132,7 +129,7 @@ class LocalProcesses:
         return process if placed else None
 
     def _start(self, consumer: ConsumerId) -> psutil.Process:
-        with self._log_file(consumer).open("ab") as log:
+        with self._file(consumer).with_suffix(".log").open("ab") as log:
             started = subprocess.Popen(
                 self._command(consumer),
                 stdin=subprocess.DEVNULL,
@@ -157,14 +154,11 @@ class LocalProcesses:
             new.unlink()
         return True
 
-    def _named(self, consumer: ConsumerId) -> psutil.Process | None:
-        return _process(self._file(consumer))
-
     def _adopt(self, consumer: ConsumerId) -> None:
         """Takes over the consumer that its file names; a file that names no process is removed."""
         if not self._file(consumer).exists():
             return
-        process = self._named(consumer)
+        process = _process(self._file(consumer))
         if process is None:
             self._file(consumer).unlink(missing_ok=True)
         else:
@@ -204,5 +198,5 @@ class LocalProcesses:
 
     def _forget(self, consumer: ConsumerId) -> None:
         del self._consumers[consumer]
-        if self._named(consumer) is None:  # or another controller has begun it again
+        if _process(self._file(consumer)) is None:  # or another controller has begun it again
             self._file(consumer).unlink(missing_ok=True)

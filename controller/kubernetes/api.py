@@ -21,8 +21,8 @@ NOT_FOUND, CONFLICT, GONE, TOO_MANY_REQUESTS = 404, 409, 410, 429
 
 Unanswered = (urllib3.exceptions.HTTPError, ssl.SSLError, OSError)
 """What the client raises where the server gives no answer. The request may have been carried out, or may be yet."""
-Refused = ApiException
-"""What the client raises where the server says no."""
+Failure = (ApiException, *Unanswered)
+"""The same, and where the server says no."""
 
 
 class KubernetesError(Exception):
@@ -74,7 +74,7 @@ def find_owner(api: client.ApiClient, namespace: str, name: str) -> Owner:
     """
     try:
         found = client.AppsV1Api(api).read_namespaced_deployment(name, namespace, _request_timeout=REQUEST_TIMEOUT_S)
-    except (ApiException, *Unanswered) as error:
+    except Failure as error:
         raise KubernetesError(
             f"the Deployment {name} in {namespace}, to which consumers are to belong, cannot be found: "
             f'{reason_of(error)}; kubernetes.owner names another one, or none with ""'

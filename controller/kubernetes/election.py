@@ -14,8 +14,8 @@ import structlog
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from controller.kubernetes.api import CONFLICT, NOT_FOUND, Unanswered, reason_of
-from controller.kubernetes.lease import Record, Verdict, Watched, holds_until
+from controller.kubernetes.api import CONFLICT, NOT_FOUND, Failure, reason_of
+from controller.kubernetes.lease import Record, Watched, holds_until
 
 log = structlog.get_logger(__name__)
 
@@ -74,12 +74,12 @@ class Election:
         while not stop.is_set():
             try:
                 watched = watched.saw(self._read(), time.monotonic())
-                if watched.verdict(self._identity, time.monotonic()) is Verdict.TAKE and self._write(watched.record):
+                if watched.may_take(self._identity, time.monotonic()) and self._write(watched.record):
                     log.info("holds the lease", lease=self._name, identity=self._identity)
                     self._renewal.start()
                     return True
                 complaint = ""
-            except (ApiException, *Unanswered) as error:
+            except Failure as error:
                 watched = watched.could_not_look()
                 if (reason := reason_of(error)) != complaint:
                     complaint = reason
@@ -102,7 +102,7 @@ class Election:
         self._may_act_until = -float("inf")
         try:
             self._replace(self._version, holder="")
-        except (ApiException, *Unanswered) as error:
+        except Failure as error:
             log.warning("the lease could not be given back", lease=self._name, reason=reason_of(error))
 
     def _renew_until_the_end(self) -> None:
@@ -110,7 +110,7 @@ class Election:
         while not self._end.wait(self._lease_s / RENEWALS_IN_LEASE):
             try:
                 self._renew()
-            except (ApiException, *Unanswered) as error:
+            except Failure as error:
                 if not self.may_act and not lapsed:
                     lapsed = True
                     log.error("the lease has lapsed: no consumer is created or deleted", reason=reason_of(error))

@@ -25,8 +25,8 @@ from controller.kubernetes.api import (
     CONFLICT,
     NOT_FOUND,
     REQUEST_TIMEOUT_S,
+    Failure,
     KubernetesError,
-    Unanswered,
     helps_to_repeat,
     reason_of,
 )
@@ -243,7 +243,7 @@ class KubernetesFleet:
         error = request.exception()
         if error is None:
             self._carried_out(consumer, entry, request.result())
-        elif isinstance(error, (ApiException, *Unanswered)):
+        elif isinstance(error, Failure):
             self._failed(consumer, entry, error)
         elif isinstance(error, TemplateError):
             self._given_up(consumer, entry, str(error))

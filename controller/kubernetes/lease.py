@@ -6,7 +6,6 @@ at which it *saw* that renewal, which is later, and starts again whenever it cou
 """
 
 from dataclasses import dataclass
-from enum import Enum, auto
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +17,6 @@ class Record:
     version: str
     lease_s: float
     """What its holder counts with."""
-
-
-class Verdict(Enum):
-    TAKE = auto()
-    """Nobody holds it: write it, on the condition that it is still this version."""
-    WAIT = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +38,11 @@ class Watched:
         """After a look that failed: the holder may have been as unable to renew the Lease, and is given its time."""
         return Watched(self.record, None)
 
-    def verdict(self, me: str, at: float) -> Verdict:
-        """Whether the candidate `me` may try to take it now."""
+    def may_take(self, me: str, at: float) -> bool:
+        """Whether the candidate `me` may write it now, on the condition that it is still this version."""
         if self.since is None:
-            return Verdict.WAIT
-        if self.record is None or self.record.holder in ("", me):
-            return Verdict.TAKE
-        return Verdict.TAKE if at - self.since >= self.record.lease_s else Verdict.WAIT
+            return False
+        return self.record is None or self.record.holder in ("", me) or at - self.since >= self.record.lease_s
 
 
 def holds_until(renewal_sent_at: float, lease_s: float) -> float:

@@ -12,7 +12,7 @@ import structlog
 from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 
-from controller.kubernetes.api import GONE, REQUEST_TIMEOUT_S, Unanswered, reason_of
+from controller.kubernetes.api import GONE, REQUEST_TIMEOUT_S, Failure, reason_of
 
 log = structlog.get_logger(__name__)
 
@@ -83,7 +83,7 @@ class Mirror:
                 self._follow()
                 complaint = None
                 self._stop.wait(BREATH_S)
-            except (ApiException, *Unanswered) as error:
+            except Failure as error:
                 if self._stop.is_set():
                     return
                 if isinstance(error, ApiException):

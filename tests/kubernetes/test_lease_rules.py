@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from controller.kubernetes.lease import Record, Verdict, Watched, holds_until
+from controller.kubernetes.lease import Record, Watched, holds_until
 
 LEASE_S = 9.0
 
@@ -13,31 +13,31 @@ def held_by(holder: str, version: str = "1") -> Record:
 
 
 def test_a_lease_that_nobody_has_made_or_that_was_given_back_is_taken() -> None:
-    assert Watched().saw(None, 0).verdict("b", 0) is Verdict.TAKE
-    assert Watched().saw(held_by(""), 0).verdict("b", 0) is Verdict.TAKE
+    assert Watched().saw(None, 0).may_take("b", 0)
+    assert Watched().saw(held_by(""), 0).may_take("b", 0)
 
 
 def test_a_lease_is_taken_when_its_holder_was_silent_for_its_time() -> None:
     watched = Watched().saw(held_by("a"), 100)
-    assert watched.saw(held_by("a"), 108).verdict("b", 108) is Verdict.WAIT
-    assert watched.saw(held_by("a"), 109).verdict("b", 109) is Verdict.TAKE
+    assert not watched.saw(held_by("a"), 108).may_take("b", 108)
+    assert watched.saw(held_by("a"), 109).may_take("b", 109)
 
 
 def test_each_renewal_begins_the_time_anew() -> None:
     watched = Watched().saw(held_by("a"), 100).saw(held_by("a", version="2"), 108)
-    assert watched.verdict("b", 116) is Verdict.WAIT
-    assert watched.verdict("b", 117) is Verdict.TAKE
+    assert not watched.may_take("b", 116)
+    assert watched.may_take("b", 117)
 
 
 def test_time_in_which_the_candidate_could_not_look_does_not_count() -> None:
     """The API server was away: the holder could not renew, and is not to be replaced for that."""
     watched = Watched().saw(held_by("a"), 100).could_not_look()
-    assert watched.verdict("b", 130) is Verdict.WAIT
-    assert watched.saw(held_by("a"), 130).verdict("b", 131) is Verdict.WAIT
+    assert not watched.may_take("b", 130)
+    assert not watched.saw(held_by("a"), 130).may_take("b", 131)
 
 
 def test_what_a_request_of_its_own_left_there_is_taken_again() -> None:
-    assert Watched().saw(held_by("b"), 100).verdict("b", 100) is Verdict.TAKE
+    assert Watched().saw(held_by("b"), 100).may_take("b", 100)
 
 
 TICK_S = 3.0
@@ -67,11 +67,7 @@ def next_worlds(world: World) -> Iterator[World]:
         steps: list[tuple[Record | None, Candidate]] = [
             (record, replace(candidate, watched=candidate.watched.saw(record, now)))
         ]
-        if (
-            candidate.sent is None
-            and candidate.accepted is None
-            and candidate.watched.verdict(name, now) is Verdict.TAKE
-        ):
+        if candidate.sent is None and candidate.accepted is None and candidate.watched.may_take(name, now):
             steps.append((record, replace(candidate, sent=(now, candidate.watched.record))))
         if candidate.sent is not None:
             sent_at, seen = candidate.sent
