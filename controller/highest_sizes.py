@@ -34,18 +34,14 @@ class HighestSizes:
         self._window_s = window_s
         self._longest_gap_s = longest_gap_s
         self._buckets: deque[_Bucket] = deque()
-        self._known_since: float | None = None
-
-    @property
-    def known_since(self) -> float | None:
+        self.known_since: float | None = None
         """From when on sizes have come without a gap, in seconds since the epoch; None before the first."""
-        return self._known_since
 
     def record(self, at: float, sizes: Mapping[TopicPartition, Size]) -> None:
         """Takes in the sizes that are the newest known at `at`, which must not go back."""
         last = self._buckets[-1] if self._buckets else None
         if last is None or at - last.newest > self._longest_gap_s:
-            self._known_since = at
+            self.known_since = at
         if last is None or (at > last.begins and at >= last.begins + self._window_s / BUCKETS):
             last = _Bucket(at, at)
             self._buckets.append(last)

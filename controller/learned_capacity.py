@@ -10,7 +10,6 @@ three cycles at 0.95, where the normal distribution, for a deviation that is kno
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from domain.messages import Throughput
@@ -19,37 +18,17 @@ _MOST_FREEDOM = 100
 """More degrees of freedom count as so many: the quantile at 0.95 is 1.660 with these, and 1.645 with any number."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityLimits:
-    """What an operator allows."""
+def learned_capacity(told: Iterable[Throughput], floor: float, ceiling: float, confidence: float) -> float | None:
+    """What one consumer reads at most, in bytes/s; None while nobody has told.
 
-    floor: float
-    """In bytes/s, as the next: what is learned is never taken to be less, nor more than that."""
-    ceiling: float
-    confidence: float
-    """Between 0.5 and 1: how sure it must be that a consumer's mean rate is no lower."""
-
-
-@dataclass(frozen=True, slots=True)
-class LearnedCapacity:
-    """What one consumer reads at most, and what that rests on."""
-
-    bytes_per_s: float
-    consumers: int
-    """That have told of themselves; 0: nothing is known, and it is the floor."""
-    cycles: int
-    """Of theirs, together."""
-
-
-def learned_capacity(told: Iterable[Throughput], limits: CapacityLimits) -> LearnedCapacity:
-    """The capacity by the newest report of each consumer that has one."""
-    known = list(told)
-    slowest = min((_surely_above(throughput, limits.confidence) for throughput in known), default=limits.floor)
-    return LearnedCapacity(
-        bytes_per_s=min(max(slowest, limits.floor), limits.ceiling),
-        consumers=len(known),
-        cycles=sum(throughput.cycles for throughput in known),
-    )
+    Args:
+        told: by the newest report of each consumer that tells of itself.
+        floor: in bytes/s, as the next: what is learned is never taken to be less, nor more than that.
+        ceiling: see there.
+        confidence: between 0.5 and 1: how sure it must be that a consumer's mean rate is no lower.
+    """
+    slowest = min((_surely_above(throughput, confidence) for throughput in told), default=None)
+    return None if slowest is None else min(max(slowest, floor), ceiling)
 
 
 def _surely_above(throughput: Throughput, confidence: float) -> float:

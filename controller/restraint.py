@@ -4,15 +4,45 @@ A pause, a quiet period, missing data, the scale-down window, the migration budg
 Why the rules are as they are: `docs/decisions/0005-restraint.md`.
 """
 
+import math
+from collections import deque
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
 from controller.highest_sizes import HighestSizes
-from controller.migration_budget import MigrationBudget
 from controller.quiet_periods import quiet_until
 from controller.settings import ControllerSettings
 from domain.messages import Decision, HeldBack, Restraint
 from domain.partitions import TopicPartition
+
+
+class MigrationBudget:
+    """How much may be migrated within a while: a limit on the Rscore of all plans carried out within any window.
+
+    Args:
+        limit: in consumers; infinite for no limit.
+        window_s: what was spent longer ago does not count any more.
+    """
+
+    def __init__(self, limit: float, window_s: float) -> None:
+        self.limit = limit
+        self._window_s = window_s
+        self._spent: deque[tuple[float, float]] = deque()
+
+    def spend(self, at: float, rscore: float) -> None:
+        """A plan was carried out. Those that had to be count too, and may leave less than nothing."""
+        if rscore > 0 and math.isfinite(self.limit):
+            self._forget(at)
+            self._spent.append((at, rscore))
+
+    def left(self, at: float) -> float:
+        """What a plan may cost now, in consumers; 0 or more."""
+        self._forget(at)
+        return max(0.0, self.limit - math.fsum(rscore for _, rscore in self._spent))
+
+    def _forget(self, at: float) -> None:
+        while self._spent and self._spent[0][0] <= at - self._window_s:
+            self._spent.popleft()
 
 
 @dataclass(slots=True)

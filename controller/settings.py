@@ -1,14 +1,13 @@
 """What an operator can set of the controller."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from controller.learned_capacity import CapacityLimits, learned_capacity
-from controller.migration_price import migration_weight
-from controller.pinning import parse_partition
+from controller.learned_capacity import learned_capacity
 from controller.quiet_periods import QuietPeriod
 from domain.assignment import ConsumerId
 from domain.messages import Throughput
@@ -29,6 +28,7 @@ DEFAULT_WEIGHT = 0.5
 AUTO = "auto"
 DEFAULT_HANDOVER_S = 5.0
 """What a change of a consumer's partitions took the paper's authors."""
+_PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})[-/](?P<partition>[0-9]{1,9})")
 
 
 class ControllerSettings(BaseModel):
@@ -198,16 +198,12 @@ class ControllerSettings(BaseModel):
             raise ValueError("; ".join(faults))
         return pinned
 
-    @property
-    def capacity_limits(self) -> CapacityLimits:
-        return CapacityLimits(self.capacity_floor, self.capacity_ceiling, self.capacity_confidence)
-
     def having_learned(self, told: Iterable[Throughput]) -> Self:
         """The settings with the capacity by what consumers told, if it is to be learned and any has."""
-        learned = learned_capacity(told, self.capacity_limits)
-        if not self.learns_capacity or not learned.consumers:
+        learned = learned_capacity(told, self.capacity_floor, self.capacity_ceiling, self.capacity_confidence)
+        if not self.learns_capacity or learned is None:
             return self
-        return self.model_copy(update={"consumer_capacity": learned.bytes_per_s})
+        return self.model_copy(update={"consumer_capacity": learned})
 
     @property
     def packing(self) -> float:
@@ -240,3 +236,31 @@ class ControllerSettings(BaseModel):
     def pins(self) -> dict[TopicPartition, ConsumerId]:
         """The partitions that one consumer must read, and which."""
         return {parse_partition(name): consumer for name, consumer in self.pinned.items()}
+
+
+def parse_partition(name: str) -> TopicPartition:
+    """The partition that is named `orders-3`, as Kafka's own tools and logs write it, or `orders/3`.
+
+    Raises:
+        ValueError: `name` is neither.
+    """
+    named = _PARTITION.fullmatch(name)
+    if named is None:
+        raise ValueError(f"{name!r} names no partition: it must be a topic and a number, such as orders-3")
+    return TopicPartition(named["topic"], int(named["partition"]))
+
+
+def migration_weight(
+    *, consumer_hour_price: float, unread_partition_second_price: float, handover_s: float, interval_s: float
+) -> float:
+    """Lambda = (u * h) / (c * T / 3600): what it costs to move a full partition, over what a consumer costs meanwhile.
+
+    Args:
+        consumer_hour_price: c, the price of a consumer for an hour, above 0, in any currency.
+        unread_partition_second_price: u, the price of one second without a reader of a partition that is as fast as a
+            consumer's capacity, in the same currency; slower partitions count in proportion, as in the Rscore.
+        handover_s: h, the seconds for which a partition that moves is not read.
+        interval_s: T, the seconds for which a plan stands until the assignment is considered anew.
+    """
+    consumer = consumer_hour_price * interval_s / 3600
+    return unread_partition_second_price * handover_s / consumer

@@ -5,7 +5,6 @@ recovery time of 0, it is the paper's. Why a backlog counts no further than up t
 follows: `docs/decisions/0008-backlog.md`.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from controller.standing_lag import StandingLag
@@ -53,27 +52,19 @@ class Sizes:
         self.capacity = capacity
         self._write_speeds: dict[TopicPartition, float] = {}
         self._lags = StandingLag()
-        self._fresh: frozenset[TopicPartition] = frozenset()
-        self._present: dict[TopicPartition, Size] = {}
-
-    @property
-    def present(self) -> Mapping[TopicPartition, Size]:
-        """Of the partitions that ever had a speed. What was not measured since counts as it was: nothing falls to 0."""
-        return self._present
-
-    @property
-    def fresh(self) -> frozenset[TopicPartition]:
+        self.fresh: frozenset[TopicPartition] = frozenset()
         """The partitions of which all that counts was known when speeds came last."""
-        return self._fresh
+        self.present: dict[TopicPartition, Size] = {}
+        """Of the partitions that ever had a speed. What was not measured since counts as it was: nothing falls to 0."""
 
     def measured(self, at: float, speeds: WriteSpeeds) -> None:
         """Speeds and lags came, at `at`, which must not go back."""
         self._write_speeds.update(speeds.bytes_per_s)
-        self._fresh = frozenset(speeds.bytes_per_s)
+        self.fresh = frozenset(speeds.bytes_per_s)
         if self._recovery_time_s > 0:
             self._lags.record(at, {partition: lag.bytes for partition, lag in speeds.lags.items()})
-            self._fresh &= speeds.lags.keys()
-        self._present = {
+            self.fresh &= speeds.lags.keys()
+        self.present = {
             # A lag that was never known is none that could be planned for; while it is not fresh, nothing shrinks.
             partition: size(speed, self._lags.of(partition) or 0.0, self._recovery_time_s, self.capacity)
             for partition, speed in self._write_speeds.items()
@@ -82,10 +73,10 @@ class Sizes:
     def recalled(self, at: float, speeds: WriteSpeeds) -> None:
         """Speeds and lags that are the last known ones, and of any age."""
         self.measured(at, speeds)
-        self._fresh = frozenset()
+        self.fresh = frozenset()
 
     def forget(self, partition: TopicPartition) -> None:
         """It is of no interest any more."""
         self._write_speeds.pop(partition, None)
-        self._present.pop(partition, None)
+        self.present.pop(partition, None)
         self._lags.forget(partition)

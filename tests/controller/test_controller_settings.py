@@ -3,8 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from controller.pinning import parse_partition
-from controller.settings import ControllerSettings
+from controller.settings import ControllerSettings, parse_partition
 from domain.messages import Throughput
 from domain.partitions import TopicPartition
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.migration_budget import MigrationBudget
-from controller.migration_price import migration_weight
+from controller.restraint import MigrationBudget
+from controller.settings import migration_weight
 from tests.examples import examples
 
 
