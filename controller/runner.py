@@ -5,11 +5,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
 from confluent_kafka import KafkaException
 
+from brokers.errors import in_one_line
 from controller.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
 from controller.events import (
     ClaimHeard,
@@ -109,49 +111,41 @@ def run(
     _Runner(settings, link, fleet, solve, clock or SteadyClock(), audience or Audience()).run(stop)
 
 
+@dataclass(slots=True)
 class _Runner:
-    def __init__(
-        self,
-        settings: ControllerSettings,
-        link: Link,
-        fleet: ConsumerFleet,
-        solve: Callable[[Problem, str], Solution],
-        clock: Callable[[], float],
-        audience: Audience,
-    ) -> None:
-        self._settings = settings
-        self._link = link
-        self._fleet = fleet
-        self._solve = solve
-        self._clock = clock
-        self._audience = audience
-        self._known: frozenset[ConsumerId] = frozenset()
-        """The consumers that the machine believes to exist."""
-        self._answer: tuple[int, Future[Solution]] | None = None
-        self._unsent: list[Sent] = []
-        self._noticed: list[Event] = []
-        """What came of commands at once."""
-        self._paused = False
+    settings: ControllerSettings
+    link: Link
+    fleet: ConsumerFleet
+    solve: Callable[[Problem, str], Solution]
+    clock: Callable[[], float]
+    audience: Audience
+    known: frozenset[ConsumerId] = frozenset()
+    """The consumers that the machine believes to exist."""
+    answer: tuple[int, Future[Solution]] | None = None
+    unsent: list[Sent] = field(default_factory=list)
+    noticed: list[Event] = field(default_factory=list)
+    """What came of commands at once."""
+    paused: bool = False
 
     def run(self, stop: threading.Event) -> None:
-        beginning = self._link.begin()
-        self._paused = beginning.paused
-        machine = Controller(self._settings, beginning.epoch)
+        beginning = self.link.begin()
+        self.paused = beginning.paused
+        machine = Controller(self.settings, beginning.epoch)
         log.info(
             "the controller begins", epoch=beginning.epoch, paused=beginning.paused, heard_of=len(beginning.unsealed)
         )
-        self._audience.leads(beginning.epoch)
+        self.audience.leads(beginning.epoch)
         state = machine.state
         with (
             ThreadPoolExecutor(1, thread_name_prefix="solver") as pool,
             structlog.contextvars.bound_contextvars(epoch=beginning.epoch),
         ):
-            self._known = self._fleet.consumers()
-            events: list[Event] = [Started(self._clock(), self._known, beginning, self._decided_lately())]
+            self.known = self.fleet.consumers()
+            events: list[Event] = [Started(self.clock(), self.known, beginning, self._decided_lately())]
             while not stop.is_set():
                 self._perform(machine.handle(*events), pool)
                 if self._send():
-                    self._audience.turned(self._clock(), machine.state, paused=machine.paused)
+                    self.audience.turned(self.clock(), machine.state, paused=machine.paused)
                 if machine.state is not state:
                     state = machine.state
                     log.info("state", state=state.value, consumers=len(machine.group))
@@ -159,31 +153,31 @@ class _Runner:
 
     def _decided_lately(self) -> tuple[Decision, ...]:
         """What counts for the migration budget, where there is one."""
-        if math.isinf(self._settings.budget):
+        if math.isinf(self.settings.budget):
             return ()
-        return tuple(self._link.decided_since(self._clock() - self._settings.migration_window_s))
+        return tuple(self.link.decided_since(self.clock() - self.settings.migration_window_s))
 
     def _receive(self) -> list[Event]:
         """What has happened since; a tick at least."""
-        messages = self._link.receive(RECEIVE_TIMEOUT_S)
+        messages = self.link.receive(RECEIVE_TIMEOUT_S)
         for message in messages:
-            self._audience.heard(message)
-        at = self._clock()
+            self.audience.heard(message)
+        at = self.clock()
         events: list[Event] = [_event(at, message) for message in messages]
-        exist = self._fleet.consumers()
-        events += [ConsumerGone(at, consumer) for consumer in sorted(self._known - exist)]
-        self._known = exist
-        if self._answer and self._answer[1].done():
-            events.append(self._answered(*self._answer))
-            self._answer = None
-        noticed, self._noticed = self._noticed, []
+        exist = self.fleet.consumers()
+        events += [ConsumerGone(at, consumer) for consumer in sorted(self.known - exist)]
+        self.known = exist
+        if self.answer and self.answer[1].done():
+            events.append(self._answered(*self.answer))
+            self.answer = None
+        noticed, self.noticed = self.noticed, []
         return [*noticed, *events, Ticked(at)]
 
     def _answered(self, plan: int, answer: Future[Solution]) -> Event:
         if (error := answer.exception()) is not None:
             log.error("the solver failed", plan=plan, reason=str(error))
-            return SolveFailed(self._clock(), plan, str(error))
-        return Solved(self._clock(), plan, answer.result())
+            return SolveFailed(self.clock(), plan, str(error))
+        return Solved(self.clock(), plan, answer.result())
 
     def _perform(self, commands: list[Command], pool: ThreadPoolExecutor) -> None:
         for command in commands:
@@ -192,7 +186,7 @@ class _Runner:
                     self._create(consumer, plan)
                 case DeleteConsumer(consumer=consumer, plan=plan):
                     log.info("a consumer is ended", consumer=consumer, plan=plan)
-                    self._fleet.delete(consumer)
+                    self.fleet.delete(consumer)
                 case Send(command=message):
                     log.info(
                         "command",
@@ -202,44 +196,44 @@ class _Runner:
                         plan=message.plan,
                         seal=message.seal,
                     )
-                    self._unsent.append(message)
+                    self.unsent.append(message)
                 case Publish(decision=decision):
                     _log_decision(decision)
-                    self._audience.decided(decision)
-                    self._unsent.append(decision)
+                    self.audience.decided(decision)
+                    self.unsent.append(decision)
                 case Claim():
                     self._claim(command)
                 case Solve(plan=plan, problem=problem, engine=engine):
-                    self._answer = (plan, pool.submit(self._solve, problem, engine))
+                    self.answer = (plan, pool.submit(self.solve, problem, engine))
 
     def _create(self, consumer: ConsumerId, plan: int) -> None:
         log.info("a consumer is created", consumer=consumer, plan=plan)
         try:
-            self._fleet.create(consumer)
+            self.fleet.create(consumer)
         except FleetError as error:
             log.error("a consumer could not be created", consumer=consumer, plan=plan, reason=str(error))
-            self._noticed.append(CreationFailed(self._clock(), consumer, str(error)))
+            self.noticed.append(CreationFailed(self.clock(), consumer, str(error)))
         else:
-            self._known |= {consumer}
+            self.known |= {consumer}
 
     def _claim(self, claim: Claim) -> None:
-        if claim.paused is not self._paused:
-            self._paused = claim.paused
+        if claim.paused is not self.paused:
+            self.paused = claim.paused
             log.info("the controller is paused" if claim.paused else "the controller goes on")
         # It says all that one before says which is not sent yet.
-        self._unsent = [each for each in self._unsent if not isinstance(each, ControllerClaim)]
-        self._unsent.append(self._link.claim(claim))
+        self.unsent = [each for each in self.unsent if not isinstance(each, ControllerClaim)]
+        self.unsent.append(self.link.claim(claim))
 
     def _send(self) -> bool:
         """Sends what is due, all or nothing; False where it could not be, and is tried again: it may arrive twice."""
         try:
-            self._link.send(self._unsent)
+            self.link.send(self.unsent)
         except KafkaException as error:
             if error.args[0].fatal():
                 raise
-            log.warning("nothing can be sent just now", reason=str(error), waiting=len(self._unsent))
+            log.warning("nothing can be sent just now", reason=in_one_line(error), waiting=len(self.unsent))
             return False
-        self._unsent.clear()
+        self.unsent.clear()
         return True
 
 
