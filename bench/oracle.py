@@ -22,8 +22,15 @@ class Answer:
     proven: bool
 
 
+PRECISION = 1e-5
+"""CBC passes over what is better by less than that: its `increment`, without which it may take many times as long."""
+
+
 def optimum(problem: Problem) -> float | None:
-    """The lowest objective of `problem`, None where it is infeasible or CBC does not finish within its time limit."""
+    """The lowest objective of `problem`, up to `PRECISION`.
+
+    None where it is infeasible, or CBC does not finish within its time limit.
+    """
     answer = by_cbc(problem)
     return answer.objective if answer.proven else None
 
@@ -32,12 +39,7 @@ def by_cbc(problem: Problem) -> Answer:
     """What CBC makes of the model within the time limit, the building of the model aside."""
     model = literal(problem)
     command = pulp.COIN_CMD(
-        path=PULP_CBC_CMD.pulp_cbc_path,
-        msg=False,
-        gapRel=0,
-        gapAbs=0,
-        timeLimit=problem.time_limit_s,
-        options=["increment 1e-9"],  # by default it passes over what is better by less than 1e-5
+        path=PULP_CBC_CMD.pulp_cbc_path, msg=False, gapRel=0, gapAbs=0, timeLimit=problem.time_limit_s
     )
     model.solve(command)
     proven = model.sol_status == pulp.LpSolutionOptimal
