@@ -11,12 +11,14 @@ READY := $(VENV)/.ready
 # Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
 
-.PHONY: up test unit pythons coverage tools test-pods test-kills guards check hooks docs pictures format image bench fire lock clean
+.PHONY: up test tests unit pythons coverage tools test-pods test-kills guards check hooks docs pictures format image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
 
-test: $(READY)  ## Every test, many side by side (ARGS="tests/consumer" names some; what this machine lacks is said)
+test: $(if $(CI),coverage,tests)  ## Every test, many side by side (ARGS="tests/consumer" names some; what this machine lacks is said)
+
+tests: $(READY)
 	@$(BIN)/python -m tests.prepare
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
@@ -31,7 +33,7 @@ pythons:  ## The unit tests on every Python that kcga runs on and that is here, 
 	done; \
 	if [ -n "$$failed" ]; then echo "the tests fail on Python$$failed" >&2; exit 1; fi
 
-coverage: $(READY)  ## Every test again, with what they run of the product: its share, and the longest pieces that none runs
+coverage: $(READY)  ## Every test, with what they run of the product: its share, and the longest pieces that none runs (CI)
 	@$(BIN)/python -m tests.prepare
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(SIDE_BY_SIDE) $(ARGS)

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from coverage import Coverage
 from playwright.sync_api import Browser, sync_playwright
 
 from cli.embedded.java import Java, find_java
@@ -82,6 +83,19 @@ def _takes_s(item: pytest.Item) -> float:
     if slow is not None:
         return float(slow.args[0]) if slow.args else _LONG_S
     return _SOME_TIME_S if item.get_closest_marker("integration") else _NO_TIME_S
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Where coverage is measured, it is not of a test that explores."""
+    measuring = Coverage.current() if item.get_closest_marker("explores") else None
+    if measuring is None:
+        return (yield)
+    measuring.stop()
+    try:
+        return (yield)
+    finally:
+        measuring.start()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -4,6 +4,8 @@ import pytest
 
 from tests.consumer.exactly_once_model import Given, Protocol, violation
 
+pytestmark = pytest.mark.explores
+
 
 @pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_nothing_is_lost_or_doubled_whatever_dies_or_wakes_up_when(processes: int) -> None:

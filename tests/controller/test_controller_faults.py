@@ -17,6 +17,8 @@ from domain.partitions import TopicPartition
 from tests.controller.world import World
 from tests.examples import examples
 
+pytestmark = pytest.mark.explores
+
 SETTINGS = ControllerSettings(
     consumer_capacity=100.0,
     packing_capacity=80.0,

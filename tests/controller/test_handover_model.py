@@ -5,6 +5,8 @@ import pytest
 from domain.partitions import TopicPartition
 from tests.controller.handover_model import Faults, Guards, Model, explore, stuck
 
+pytestmark = pytest.mark.explores
+
 OF_ONE_TOPIC = (TopicPartition("orders", 0), TopicPartition("orders", 1))
 OF_TWO_TOPICS = (TopicPartition("clicks", 0), TopicPartition("orders", 0))
 

@@ -20,6 +20,8 @@ from domain.rscore import rscore
 from domain.streams import paper_stream
 from heuristics import HEURISTICS, pack
 
+pytestmark = pytest.mark.explores
+
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference"
 CAPACITY = 100.0
 DETERMINISTIC = ("nfd", "ffd", "wfd", "bfd", "mwf", "mwfp", "mbf", "mbfp")

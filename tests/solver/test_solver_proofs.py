@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bench.oracle import PRECISION, optimum
+from bench.oracle import optimum
 from domain.assignment import Assignment
 from domain.partitions import TopicPartition
 from domain.streams import paper_stream
@@ -19,8 +19,6 @@ from tests.solver.partitions import partition
 CAPACITY = 100.0
 EXACT = ("auto", "arc-flow", "cp-sat")
 LIMIT_S = 20.0
-AS_EXACTLY = PRECISION + 1e-5
-"""As the oracle and the solver together are."""
 few = settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 whole = st.integers(0, 110).map(float)
@@ -80,7 +78,7 @@ def test_the_exact_engines_and_an_independent_model_agree_on_the_optimum(problem
     for engine in EXACT:
         solution = solve(problem, engine)
         assert solution.status is Status.OPTIMAL
-        assert solution.objective == pytest.approx(expected, abs=AS_EXACTLY)
+        assert solution.objective == pytest.approx(expected, abs=1e-5)
         assert solution.lower_bound <= solution.objective
 
 
@@ -95,7 +93,7 @@ def test_rules_are_kept_and_the_optimum_under_them_is_found(problem: Problem) ->
         return
     assert solution.status is Status.OPTIMAL
     assert not evaluate(problem, solution.assignment).violations
-    assert solution.objective == pytest.approx(expected, abs=AS_EXACTLY)
+    assert solution.objective == pytest.approx(expected, abs=1e-5)
 
 
 @given(ruled_problems(), st.sampled_from(HEURISTICS))
