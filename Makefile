@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 # Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
 
-.PHONY: up test tests unit pythons coverage tools test-pods test-kills guards check hooks docs pictures format image bench fire lock clean
+.PHONY: up test tests unit pythons coverage tools test-pods test-kills test-hard-times guards check hooks docs pictures format image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -58,6 +58,9 @@ hooks: $(READY)  ## What check does, before each commit
 
 test-kills: $(READY)  ## Kills and freezes every part of the system, each while a plan is under way: ten minutes
 	@$(BIN)/python -m pytest tests/fire/kill_matrix.py $(ARGS)
+
+test-hard-times: $(READY)  ## A group whose clocks are wrong, or set while it runs: six minutes
+	@$(BIN)/python -m pytest tests/fire/hard_times.py $(ARGS)
 
 test-pods: $(READY)  ## A group in pods of the image kcga:local: real kubelet, containerd, runc (needs root, and make image)
 	@nice -n 10 $(BIN)/python -m tests.kubernetes.real_node

@@ -44,7 +44,8 @@ CHROMIUM = Tool(
 PROMETHEUS = Tool("Prometheus", ("prometheus",), "prometheus", "the dashboard's queries on a real Prometheus")
 PROMTOOL = Tool("promtool", ("promtool",), "prometheus", "the alert rules")
 OPENSSL = Tool("openssl", ("openssl",), "openssl", "a cluster that is secured by TLS")
-OPTIONAL = (GO, CHROMIUM, PROMETHEUS, PROMTOOL, OPENSSL)
+COMPILER = Tool("C compiler", ("cc", "gcc", "clang"), "build-essential", "a component whose clock is wrong or is set")
+OPTIONAL = (GO, CHROMIUM, PROMETHEUS, PROMTOOL, OPENSSL, COMPILER)
 
 _ROOT = "root: pods as processes of this machine, and a disk that is full, are not tested"
 

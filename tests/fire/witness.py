@@ -19,6 +19,29 @@ from domain.partitions import TopicPartition
 from domain.topics import CONTROLLER_PARTITION
 
 REQUEST_LIMIT_S = 20.0
+HOUR_S = 3600.0
+
+
+def by_brokers_clock(report: ConsumerReport, arrived_at: float) -> ConsumerReport:
+    """The report with its times as they are by the brokers' clock.
+
+    The consumer's may be whole hours from it, now, and others when it read: every time is within half an hour of the
+    report's arrival.
+    """
+
+    def moved(moment: float) -> float:
+        return moment - HOUR_S * round((moment - arrived_at) / HOUR_S)
+
+    cycle = report.cycle
+    if cycle is not None:
+        reads = tuple(
+            read.model_copy(
+                update={"first_read_at": moved(read.first_read_at), "last_read_at": moved(read.last_read_at)}
+            )
+            for read in cycle.reads
+        )
+        cycle = cycle.model_copy(update={"reads": reads})
+    return report.model_copy(update={"sent_at": moved(report.sent_at), "cycle": cycle})
 
 
 class Witness:
@@ -48,6 +71,8 @@ class Witness:
         self._silent_after_s = silent_after_s
         self._reads = ReadLog()
         self._newest: dict[ConsumerId, ConsumerReport] = {}
+        self.reasons: set[str] = set()
+        """All that reports have told: what is amiss, and what was passed over."""
 
     def close(self) -> None:
         self._reports.close()
@@ -69,10 +94,12 @@ class Witness:
                 except MessageError:
                     continue
                 if isinstance(message, ConsumerReport):
-                    self._take(message)
+                    self._take(by_brokers_clock(message, record.timestamp()[1] / 1000))
 
     def _take(self, report: ConsumerReport) -> None:
         self._reads.add(report)
+        if report.reason is not None:
+            self.reasons.add(report.reason)
         newest = self._newest.get(report.consumer)
         # Old ones come again.
         if newest is None or report.sent_at > newest.sent_at:
@@ -80,14 +107,21 @@ class Witness:
 
     def converged(self) -> bool:
         """Whether each partition is held by one consumer, and the group has committed all of it."""
+        return self.placed() and self._everything_is_committed()
+
+    def placed(self) -> bool:
+        """Whether each partition is held by one consumer."""
+        held = sorted(partition for partitions in self.held().values() for partition in partitions)
+        return held == sorted(self._partitions)
+
+    def held(self) -> dict[ConsumerId, list[TopicPartition]]:
+        """What each consumer holds that was heard of lately."""
         self.listen()
-        alive = [
-            report
-            for report in self._newest.values()
+        return {
+            consumer: [partition.key for partition in report.partitions]
+            for consumer, report in self._newest.items()
             if report.state is not ConsumerState.LEAVING and time.time() - report.sent_at < self._silent_after_s
-        ]
-        held = sorted(partition.key for report in alive for partition in report.partitions)
-        return held == sorted(self._partitions) and self._everything_is_committed()
+        }
 
     def committed(self) -> int:
         """How many records the group has committed. Waits for brokers that have just begun again."""

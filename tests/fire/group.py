@@ -1,0 +1,172 @@
+"""A whole group under a load, on brokers and a Spark that others have begun: processes that a test breaks."""
+
+import json
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import structlog
+from confluent_kafka import Consumer, KafkaException
+
+from bench.stepped_load import SteppedLoad
+from brokers import log_offsets
+from cli.components import command, consumer_command
+from cli.embedded.child import Child
+from cli.embedded.load_profile import Course, LoadProfile
+from cli.settings import Settings, load
+from cli.topics import Cluster
+from cli.up.services import Services
+from cli.up.settings_file import settings_text
+from controller.local_processes import LocalProcesses
+from domain.assignment import ConsumerId
+from domain.partitions import TopicPartition
+from monitor.group_commits import GroupCommits
+
+log = structlog.get_logger()
+
+FASTER = {
+    "window_s = 15\n": "window_s = 4\n",
+    "max_consumers = 12\n": "max_consumers = 12\nheartbeat_timeout_s = 25\n",
+    "wait_time_secs = 3\n": "wait_time_secs = 2\nlease_s = 20\n",
+    "[local]\n": "[local]\ngrace_s = 60\n",
+}
+"""What is not set as in the demonstration: plans and handovers come sooner, and who was frozen is not killed before it
+wakes up."""
+ANSWERS_WITHIN_S = 10.0
+WITHIN_S = 180.0
+"""So long at most a plan is waited for, and a group that converges; it takes a fifth on a quiet machine."""
+
+
+class Group(ABC):
+    """Monitor, controller and consumers, each of which is begun and ended by itself, and a load.
+
+    Args:
+        stack: ends everything when it is closed.
+        folder: has the settings, and takes the logs.
+        settings: those in the folder.
+        speeds: of the load at first.
+    """
+
+    def __init__(
+        self, stack: ExitStack, folder: Path, settings: Settings, speeds: Mapping[TopicPartition, float]
+    ) -> None:
+        kafka = settings.kafka
+        client = {"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}
+        self.folder = folder
+        self.settings = settings
+        self.partitions = sorted(speeds)
+        self.reader = Consumer({**client, "group.id": "ends"})
+        stack.callback(self.reader.close)
+        self.commits = GroupCommits(client, kafka.group)
+        stack.callback(self.commits.close)
+        self.load = stack.enter_context(SteppedLoad(kafka.bootstrap_servers, speeds))
+        self.children: dict[str, Child] = {}
+        self._begun = 0
+        stack.callback(self.end)
+
+    @property
+    @abstractmethod
+    def is_placed(self) -> bool:
+        """Whether each partition is read by the one who shall."""
+
+    def begin(self, component: str, environment: Mapping[str, str] | None = None) -> None:
+        """Starts the monitor or the controller, with these variables besides its own."""
+        self.start(component, command(component, "--settings", str(self.settings_file)), environment)
+
+    def start(self, component: str, program: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """Starts what is a component by this program."""
+        self._begun += 1
+        log_file = self.folder / f"{component}-{self._begun}.log"
+        variables = {**os.environ, **(environment or {})}
+        self.children[component] = Child(f"the {component}", program, log_file, environment=variables)
+        self.children[component].start()
+
+    def end(self) -> None:
+        """First those who would begin others anew."""
+        for child in self.children.values():
+            child.stop()
+        local = self.settings.local
+        LocalProcesses(local.folder, lambda number: consumer_command(number, self.settings_file), local.grace_s).close()
+
+    @property
+    def settings_file(self) -> Path:
+        return self.folder / "settings.toml"
+
+    @property
+    def consumers(self) -> dict[ConsumerId, int]:
+        """The processes of the consumers."""
+        found = {}
+        for file in self.settings.local.folder.glob("consumer-*.json"):
+            with suppress(FileNotFoundError):
+                found[int(file.stem.removeprefix("consumer-"))] = int(json.loads(file.read_text())["pid"])
+        return found
+
+    @property
+    def in_kafka(self) -> int:
+        """How many records there are: all were written without transactions, and none was deleted."""
+        return sum(log_offsets.ends(self.reader, self.partitions, ANSWERS_WITHIN_S).values())
+
+    def converges(self, what: str) -> None:
+        """Waits until each partition is read by the one who shall, and what was written so far is in the lake."""
+        self.reads(self.partitions, what, lambda: self.is_placed)
+
+    def reads(
+        self, partitions: Sequence[TopicPartition], what: str, condition: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Waits until it is so, and what these partitions had when this began is in the lake."""
+        written: dict[TopicPartition, int] = {}
+
+        def has_read() -> bool:
+            if len(written) < len(partitions):
+                written.update(log_offsets.ends(self.reader, partitions, ANSWERS_WITHIN_S))
+            committed = self.commits.offsets(partitions, ANSWERS_WITHIN_S)
+            return len(written) == len(partitions) and all(
+                (committed.get(partition) or 0) >= end for partition, end in written.items()
+            )
+
+        self.wait(what, lambda: condition() and has_read())
+
+    def wait(self, what: str, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        while not self._is_so(condition):
+            assert time.monotonic() < deadline, f"not so within {WITHIN_S:g} s: {what}\n{self.picture()}"
+            time.sleep(0.1)
+
+    def picture(self) -> object:
+        """What is known of the group, for whoever has to find out why it is not so."""
+        return self.consumers
+
+    def _is_so(self, condition: Callable[[], bool]) -> bool:
+        """Brokers that do not answer for a moment belong to the faults."""
+        try:
+            return condition()
+        except KafkaException as error:
+            log.info("brokers do not answer", reason=str(error))
+            return False
+
+
+def configure(
+    folder: Path, services: Services, partitions: Iterable[TopicPartition], other: Mapping[str, str] = FASTER
+) -> Settings:
+    """Writes the settings of a group that reads the partitions, and makes the topics that it talks through.
+
+    Args:
+        folder: takes them, and the lake.
+        services: the brokers and Spark.
+        partitions: of topics that may be made later.
+        other: what the demonstration's settings have, and what is there in its place.
+    """
+    profile = LoadProfile({partition: Course(((0, 1), (1, 1))) for partition in partitions})
+    text = settings_text(services, profile, folder)
+    for usual, changed in other.items():
+        assert usual in text
+        text = text.replace(usual, changed)
+    (folder / "settings.toml").write_text(text)
+    settings = load(folder / "settings.toml")
+    Cluster(settings.kafka.bootstrap_servers).ensure_internal_topics(
+        settings.topics.names, settings.controller.highest_consumer
+    )
+    return settings

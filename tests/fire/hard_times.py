@@ -1,0 +1,171 @@
+"""Clocks that are wrong, and clocks that are set: on real services.
+
+After each of them every record is in the lake once, and no partition had two readers at one time.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+import structlog
+
+from cli.settings import Settings
+from cli.topics import Cluster
+from cli.up.services import Services
+from cli.up.settings_file import CONSUMER_CAPACITY
+from consumer.verify import verify
+from domain.assignment import ConsumerId
+from domain.partitions import TopicPartition
+from tests.conftest import installed
+from tests.fire.clock import Clock
+from tests.fire.group import Group, configure
+from tests.fire.witness import Witness
+from tests.services import SharedBroker, SharedSpark
+from tests.tools import COMPILER
+
+log = structlog.get_logger()
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.timeout(1200),
+    pytest.mark.usefixtures("nothing_left_running"),
+]
+
+CALM, BUSY = 0.4, 1.3
+"""In consumers: one reads it all, then there must be two."""
+AN_HOUR_S = 3600
+
+
+def partitions_of(topic: str, count: int) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(count)]
+
+
+def speeds(partitions: Sequence[TopicPartition], consumers: float) -> dict[TopicPartition, float]:
+    """Uneven, and so much in all."""
+    unit = consumers * CONSUMER_CAPACITY / sum(range(1, len(partitions) + 1))
+    return {partition: unit * weight for weight, partition in enumerate(partitions, start=1)}
+
+
+class WitnessedGroup(Group):
+    """A group that is looked at by nothing but its reports, by the brokers' clock."""
+
+    def __init__(
+        self, stack: ExitStack, folder: Path, settings: Settings, speeds: Mapping[TopicPartition, float]
+    ) -> None:
+        super().__init__(stack, folder, settings, speeds)
+        self._topics = Counter(partition.topic for partition in self.partitions)
+        self.witness = Witness(
+            settings.kafka.bootstrap_servers,
+            settings.kafka.group,
+            settings.topics.metadata,
+            self._topics,
+            settings.controller.heartbeat_timeout_s,
+        )
+        stack.callback(self.witness.close)
+
+    @property
+    def is_placed(self) -> bool:
+        return self.witness.placed()
+
+    @property
+    def readers(self) -> list[ConsumerId]:
+        """The consumers that hold anything."""
+        return [consumer for consumer, held in self.witness.held().items() if held]
+
+    def picture(self) -> object:
+        return self.witness.held(), self.witness.reasons
+
+    def follows(self, consumers: float, readers: int) -> None:
+        """Sets the load to so much, and waits until so many read it, and have read what there was."""
+        self.load.step(speeds(self.partitions, consumers))
+        self.wait(f"{readers} read", lambda: len(self.readers) == readers)
+        self.converges(f"{readers} have read")
+
+    @property
+    def gave_up(self) -> list[str]:
+        """What consumers said that ended by themselves."""
+        logs = self.settings.local.folder.glob("consumer-*.log")
+        return [line for file in logs for line in file.read_text().splitlines() if " ends: " in line]
+
+    def require_all_once(self, spark: SharedSpark) -> None:
+        """Ends the load, and looks at what is in the lake once all is read."""
+        self.load.stop()
+        self.converges("everything is read")
+        assert all(child.running for child in self.children.values())
+        accounts = verify(spark.remote, self.settings.consumer.lake_root, self._topics).values()
+        assert self.load.unacknowledged == 0
+        assert sum(account.distinct_offsets for account in accounts) == self.in_kafka == self.load.acknowledged > 0
+        assert sum(account.doubled for account in accounts) == 0
+        assert self.witness.most_readers.count == 1, self.witness.most_readers
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def compiler() -> Path:
+    """What gives a component a clock of its own."""
+    return installed(COMPILER)
+
+
+@pytest.fixture
+def small_group(
+    stack: ExitStack, tmp_path: Path, broker: SharedBroker, spark_server: SharedSpark, unique_name: str
+) -> WitnessedGroup:
+    """One topic of six partitions; no component is begun."""
+    services = Services(broker.bootstrap_servers, spark_server.remote, f"{unique_name}.")
+    partitions = partitions_of(f"{unique_name}.orders", 6)
+    settings = configure(tmp_path, services, partitions)
+    Cluster(broker.bootstrap_servers).create(Counter(partition.topic for partition in partitions))
+    return WitnessedGroup(stack, tmp_path, settings, speeds(partitions, CALM))
+
+
+@pytest.mark.parametrize("whose", ["the monitor", "a consumer"])
+def test_a_clock_that_is_an_hour_ahead_changes_nothing(
+    whose: str, small_group: WitnessedGroup, spark_server: SharedSpark, compiler: Path, tmp_path: Path
+) -> None:
+    group, ahead = small_group, Clock(compiler, tmp_path, AN_HOUR_S).environment
+    if whose == "a consumer":
+        variables = [f"{name}={value}" for name, value in ahead.items()]
+        program = [sys.executable, "-m", "tests.fire.other_consumer", str(group.settings_file), *variables]
+        group.start("controller", program)
+        group.begin("monitor")
+    else:
+        group.begin("controller")
+        group.begin("monitor", ahead)
+    group.converges("the group begins")
+    wrong = group.children["monitor"].pid if whose == "the monitor" else group.consumers[1]
+    assert ahead.items() <= psutil.Process(wrong).environ().items()
+    group.follows(BUSY, readers=2)
+    group.follows(CALM, readers=1)
+    group.require_all_once(spark_server)
+    assert group.gave_up == []
+
+
+def test_a_clock_that_is_set_while_everything_runs_by_it_changes_nothing(
+    small_group: WitnessedGroup, spark_server: SharedSpark, compiler: Path, tmp_path: Path
+) -> None:
+    """An hour ahead, then two hours back."""
+    group, clock = small_group, Clock(compiler, tmp_path)
+    for component in ("monitor", "controller"):
+        group.begin(component, clock.environment)
+    group.converges("the group begins")
+    processes = group.consumers
+    clock.set(AN_HOUR_S)
+    group.follows(BUSY, readers=2)
+    assert processes.items() <= group.consumers.items()
+    processes = group.consumers
+    clock.set(-AN_HOUR_S)
+    group.converges("it goes on an hour behind")
+    assert group.consumers == processes
+    group.follows(CALM, readers=1)
+    group.require_all_once(spark_server)
+    assert group.gave_up == []
