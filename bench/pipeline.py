@@ -189,11 +189,12 @@ def _drain(settings: Settings, topics: Mapping[str, int]) -> None:
 
 def _waits(lake: Path) -> npt.NDArray[np.float64]:
     """Of each row, the seconds from the record's timestamp to the commit that added it, by the tables' own logs."""
-    waits = [waits for log in sorted(lake.glob("**/_delta_log")) for waits in _waits_of(log)]
+    waits = [waits for log in sorted(lake.glob("**/_delta_log")) for _, waits in waits_of(log)]
     return np.concatenate(waits) if waits else np.zeros(0)
 
 
-def _waits_of(log: Path) -> Iterator[npt.NDArray[np.float64]]:
+def waits_of(log: Path) -> Iterator[tuple[float, npt.NDArray[np.float64]]]:
+    """Of each commit in the log of a table when it was made (s since the epoch), and the waits of its rows."""
     for commit in sorted(log.glob("*.json")):
         actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
         visible_ms = next((action["commitInfo"]["timestamp"] for action in actions if "commitInfo" in action), None)
@@ -201,7 +202,7 @@ def _waits_of(log: Path) -> Iterator[npt.NDArray[np.float64]]:
             if "add" in action and visible_ms is not None:
                 written = parquet.read_table(log.parent / action["add"]["path"], columns=["timestamp"])
                 stamps = written["timestamp"].to_numpy().astype("datetime64[ms]").astype(np.int64)
-                yield (visible_ms - stamps) / 1000
+                yield visible_ms / 1000, (visible_ms - stamps) / 1000
 
 
 def main() -> None:

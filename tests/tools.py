@@ -47,7 +47,7 @@ OPENSSL = Tool("openssl", ("openssl",), "openssl", "a cluster that is secured by
 COMPILER = Tool("C compiler", ("cc", "gcc", "clang"), "build-essential", "a component whose clock is wrong or is set")
 OPTIONAL = (GO, CHROMIUM, PROMETHEUS, PROMTOOL, OPENSSL, COMPILER)
 
-_ROOT = "root: pods as processes of this machine, and a disk that is full, are not tested"
+_ROOT = "root: pods as processes of this machine, a disk that is full and a table that is read-only are not tested"
 
 
 def missing() -> list[Tool]:

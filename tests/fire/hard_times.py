@@ -1,18 +1,23 @@
-"""Clocks that are wrong, and clocks that are set: on real services.
+"""Clocks that are wrong, clocks that are set, and a table that refuses: on real services.
 
 After each of them every record is in the lake once, and no partition had two readers at one time.
 """
 
+import os
+import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 import structlog
 
+from bench.pipeline import waits_of
 from cli.settings import Settings
 from cli.topics import Cluster
 from cli.up.services import Services
@@ -20,9 +25,9 @@ from cli.up.settings_file import CONSUMER_CAPACITY
 from consumer.verify import verify
 from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
-from tests.conftest import installed
+from tests.conftest import cannot, installed
 from tests.fire.clock import Clock
-from tests.fire.group import Group, configure
+from tests.fire.group import ANSWERS_WITHIN_S, Group, configure
 from tests.fire.witness import Witness
 from tests.services import SharedBroker, SharedSpark
 from tests.tools import COMPILER
@@ -39,6 +44,8 @@ pytestmark = [
 CALM, BUSY = 0.4, 1.3
 """In consumers: one reads it all, then there must be two."""
 AN_HOUR_S = 3600
+REFUSES_S = float(os.environ.get("KCGA_REFUSES_S", "60"))
+"""How long a table refuses, and for how long waits are measured before."""
 
 
 def partitions_of(topic: str, count: int) -> list[TopicPartition]:
@@ -169,3 +176,61 @@ def test_a_clock_that_is_set_while_everything_runs_by_it_changes_nothing(
     group.follows(CALM, readers=1)
     group.require_all_once(spark_server)
     assert group.gave_up == []
+
+
+def test_a_table_that_refuses_keeps_no_other_topic_waiting(
+    stack: ExitStack, tmp_path: Path, broker: SharedBroker, spark_server: SharedSpark, unique_name: str
+) -> None:
+    services = Services(broker.bootstrap_servers, spark_server.remote, f"{unique_name}.")
+    refused, others = (partitions_of(f"{unique_name}.{topic}", 3) for topic in ("orders", "clicks"))
+    settings = configure(tmp_path, services, refused + others)
+    Cluster(broker.bootstrap_servers).create(Counter(partition.topic for partition in refused + others))
+    group = WitnessedGroup(stack, tmp_path, settings, speeds(refused + others, CALM))
+    for component in ("monitor", "controller"):
+        group.begin(component)
+    group.converges("the group begins")
+    began = time.time()
+    time.sleep(REFUSES_S)
+    with read_only(Path(settings.consumer.table(refused[0].topic))):
+        refused_from = time.time()
+        time.sleep(settings.consumer.wait_time_secs)
+        group.wait("it refuses", lambda: any(f"{refused[0].topic}: " in told for told in told_by(group)))
+        before = group.commits.offsets(refused, ANSWERS_WITHIN_S)
+        time.sleep(max(0.0, refused_from + REFUSES_S - time.time()))
+        assert group.commits.offsets(refused, ANSWERS_WITHIN_S) == before
+        ended = time.time()
+    group.converges("it takes rows again")
+    group.require_all_once(spark_server)
+    table = Path(settings.consumer.table(others[0].topic))
+    usual_s, meanwhile_s = p99_s(table, began, refused_from), p99_s(table, refused_from, ended)
+    log.info("p99 from produced to in the lake", usual_s=round(usual_s, 1), meanwhile_s=round(meanwhile_s, 1))
+    assert meanwhile_s <= 2 * usual_s
+    assert group.gave_up == []
+
+
+def told_by(group: WitnessedGroup) -> set[str]:
+    """What is told by now."""
+    group.witness.listen()
+    return group.witness.reasons
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Nobody writes anything in the folder, root neither."""
+
+    def mount(*arguments: str | Path) -> bool:
+        return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode == 0  # noqa: S607
+
+    if not mount("--bind", folder, folder):
+        cannot("a folder cannot be mounted read-only")
+    try:
+        assert mount("-o", "remount,bind,ro", folder)
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)  # noqa: S607
+
+
+def p99_s(table: Path, begin: float, end: float) -> float:
+    """From produced to in the lake, of the rows that came to the table between these two moments."""
+    waits = [waits for at, waits in waits_of(table / "_delta_log") if begin <= at < end]
+    return float(np.quantile(np.concatenate(waits), 0.99))
