@@ -1,9 +1,11 @@
-"""Clocks that are wrong, clocks that are set, and a table that refuses: on real services.
+"""Clocks that are wrong, clocks that are set, a table that refuses, and brokers that lose records: on real services.
 
-After each of them every record is in the lake once, and no partition had two readers at one time.
+After each of them every record is in the lake once, and no partition had two readers at one time. What Kafka itself has
+lost is reported with its offsets.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,18 +16,24 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+import pyarrow.parquet as pq
 import pytest
 import structlog
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.pipeline import waits_of
 from cli.settings import Settings
 from cli.topics import Cluster
 from cli.up.services import Services
 from cli.up.settings_file import CONSUMER_CAPACITY
+from consumer import log_offsets
 from consumer.verify import verify
 from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
+from tests.broker_cluster import BrokerCluster
 from tests.conftest import cannot, installed
+from tests.consumer.table_files import files
 from tests.fire.clock import Clock
 from tests.fire.group import ANSWERS_WITHIN_S, Group, configure
 from tests.fire.witness import Witness
@@ -234,3 +242,89 @@ def p99_s(table: Path, begin: float, end: float) -> float:
     """From produced to in the lake, of the rows that came to the table between these two moments."""
     waits = [waits for at, waits in waits_of(table / "_delta_log") if begin <= at < end]
     return float(np.quantile(np.concatenate(waits), 0.99))
+
+
+def create(brokers: BrokerCluster, topic: str, replicas: Sequence[Sequence[int]], settings: Mapping[str, str]) -> None:
+    """A topic whose partitions are on these brokers."""
+    admin = AdminClient({"bootstrap.servers": brokers.bootstrap_servers})
+    new = NewTopic(topic, len(replicas), replica_assignment=[list(each) for each in replicas], config=dict(settings))
+    admin.create_topics([new])[topic].result(ANSWERS_WITHIN_S)
+    while not brokers.know({topic: len(replicas)}):
+        time.sleep(0.1)
+
+
+BEFORE, ONLY_BY_ONE, AFTER = 1000, 500, 300
+"""Records: those that both replicas have, those that are lost, and those that come in their place."""
+
+
+def test_records_that_kafka_lost_after_they_were_read_are_told_with_their_offsets(
+    stack: ExitStack, tmp_path: Path, broker_cluster: BrokerCluster, spark_server: SharedSpark
+) -> None:
+    """Every value is in the lake once, also of those that got the offsets of lost ones. Producers wait meanwhile."""
+    partition, others = TopicPartition("orders", 0), partitions_of("clicks", 2)
+    settings = configure(
+        tmp_path, Services(broker_cluster.bootstrap_servers, spark_server.remote, ""), [partition, *others]
+    )
+    careless = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+    create(broker_cluster, "orders", [[1, 2]], careless)
+    create(broker_cluster, "clicks", [[3, 1, 2], [2, 3, 1]], {})
+    group = WitnessedGroup(stack, tmp_path, settings, dict.fromkeys([partition, *others], 0.0))
+    for component in ("monitor", "controller"):
+        group.begin(component)
+    producer = Producer({"bootstrap.servers": broker_cluster.bootstrap_servers, "acks": "all", "log_level": 3})
+    produce(producer, partition, range(BEFORE))
+    group.converges("the group begins")
+    second = broker_cluster.pids[2]
+    os.kill(second, signal.SIGSTOP)
+    group.wait("one replica is in sync", lambda: in_sync(group.reader, partition) == [1])
+    produce(producer, partition, range(BEFORE, BEFORE + ONLY_BY_ONE))
+    group.converges("all of the first log is read")
+    broker_cluster.kill(1)
+    os.kill(second, signal.SIGCONT)
+    group.wait("the second leads", lambda: leads(group.reader, partition) == 2)
+    group.wait("it has less", lambda: end(group.reader, partition) == BEFORE)
+    lost = f"{partition}: offsets {BEFORE} to {BEFORE + ONLY_BY_ONE - 1} were read and are no more in the log"
+    group.wait("the loss is told", lambda: any(lost in told for told in told_by(group)))
+    values = range(BEFORE + ONLY_BY_ONE, BEFORE + ONLY_BY_ONE + AFTER)
+    produce(producer, partition, values)
+    broker_cluster.begin_again(1)
+    group.load.step(speeds(others, CALM))
+    group.wait("the new ones are in the lake", lambda: set(values) <= lake_values(settings, partition.topic).keys())
+    group.load.stop()
+    assert lake_values(settings, partition.topic) == Counter(range(values.stop))
+    assert group.witness.most_readers.count == 1, group.witness.most_readers
+
+
+def produce(producer: Producer, partition: TopicPartition, values: range) -> None:
+    """Returns when all of them are acknowledged."""
+    refused: list[object] = []
+    for value in values:
+        producer.produce(
+            partition.topic,
+            str(value).encode(),
+            partition=partition.partition,
+            on_delivery=lambda error, _: refused.append(error) if error else None,
+        )
+    assert producer.flush(120) == 0
+    assert refused == []
+
+
+def in_sync(reader: Consumer, partition: TopicPartition) -> list[int]:
+    known = reader.list_topics(partition.topic, timeout=ANSWERS_WITHIN_S).topics[partition.topic]
+    return list(known.partitions[partition.partition].isrs)
+
+
+def leads(reader: Consumer, partition: TopicPartition) -> int:
+    known = reader.list_topics(partition.topic, timeout=ANSWERS_WITHIN_S).topics[partition.topic]
+    leader: int = known.partitions[partition.partition].leader
+    return leader
+
+
+def end(reader: Consumer, partition: TopicPartition) -> int | None:
+    return log_offsets.ends(reader, [partition], ANSWERS_WITHIN_S).get(partition)
+
+
+def lake_values(settings: Settings, topic: str) -> Counter[int]:
+    """How many rows have each value."""
+    rows = (pq.ParquetFile(file).read(["value"]) for file in files(Path(settings.consumer.table(topic))))
+    return Counter(int(value) for table in rows for value in table["value"].to_pylist())
