@@ -1,4 +1,5 @@
-"""Clocks that are wrong, clocks that are set, a table that refuses, and brokers that lose records: on real services.
+"""Clocks that are wrong or set, a table that refuses, partitions without a leader, records that Kafka loses: on real
+services.
 
 After each of them every record is in the lake once, and no partition had two readers at one time. What Kafka itself has
 lost is reported with its offsets.
@@ -242,6 +243,29 @@ def p99_s(table: Path, begin: float, end: float) -> float:
     """From produced to in the lake, of the rows that came to the table between these two moments."""
     waits = [waits for at, waits in waits_of(table / "_delta_log") if begin <= at < end]
     return float(np.quantile(np.concatenate(waits), 0.99))
+
+
+def test_partitions_without_a_leader_keep_no_other_waiting_and_are_read_on(
+    stack: ExitStack, tmp_path: Path, broker_cluster: BrokerCluster, spark_server: SharedSpark
+) -> None:
+    partitions = partitions_of("orders", 6)
+    settings = configure(tmp_path, Services(broker_cluster.bootstrap_servers, spark_server.remote, ""), partitions)
+    create(broker_cluster, "orders", [[number % 3 + 1] for number in range(6)], {"min.insync.replicas": "1"})
+    group = WitnessedGroup(stack, tmp_path, settings, speeds(partitions, CALM))
+    for component in ("monitor", "controller"):
+        group.begin(component)
+    group.converges("the group begins")
+    broker_cluster.kill(1)
+    led = [partition for partition in partitions if partition.partition % 3]
+    group.reads(led, "the others are read")
+    monitor_log = group.children["monitor"].log
+    group.wait("it is told", lambda: "partitions have no leader" in monitor_log.read_text())
+    group.load.step(speeds(partitions, BUSY))
+    group.wait("two read", lambda: len(group.readers) == 2)
+    group.reads(led, "the others are read by two")
+    broker_cluster.begin_again(1)
+    group.converges("everything is led again")
+    group.require_all_once(spark_server)
 
 
 def create(brokers: BrokerCluster, topic: str, replicas: Sequence[Sequence[int]], settings: Mapping[str, str]) -> None:
