@@ -24,11 +24,11 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.pipeline import waits_of
+from brokers import log_offsets
 from cli.settings import Settings
 from cli.topics import Cluster
 from cli.up.services import Services
 from cli.up.settings_file import CONSUMER_CAPACITY
-from consumer import log_offsets
 from consumer.verify import verify
 from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
