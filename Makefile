@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 # Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
 
-.PHONY: up test tests unit pythons coverage tools test-pods test-kills test-hard-times guards check hooks docs pictures format image bench fire lock clean
+.PHONY: up test tests unit pythons coverage tools test-pods test-kills test-hard-times guards check hooks docs reference pictures format image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -94,6 +94,9 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet 
 
 docs: $(READY)  ## The documentation as a site, in build/site; fails where a link or a page is wrong
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+reference: $(READY)  ## The pages of settings and commands, docs/settings.md and docs/commands.md, anew from the code
+	@$(BIN)/python -m cli.reference
 
 pictures: $(READY)  ## The pictures of the status page in docs/images, from a real run (needs Chromium)
 	@KCGA_PICTURES=docs/images $(BIN)/python -m pytest -q tests/test_status_page_live.py

@@ -1,8 +1,10 @@
-"""The reference of the settings and of the commands, in Markdown, from the code itself."""
+"""The reference of the settings and of the commands, in Markdown, from the code itself: `make reference` writes it."""
 
 import re
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
@@ -19,12 +21,16 @@ from domain.speeds import HIGHEST_SPEED
 
 def settings_page() -> str:
     """A table for each section of the settings file."""
-    return "\n".join(_settings_lines())
+    return "\n".join(_settings_lines()) + "\n"
 
 
 def commands_page() -> str:
     """What each command does, and its options."""
-    return "\n".join(_command_lines())
+    return "\n".join(_command_lines()) + "\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = MappingProxyType({"settings.md": settings_page, "commands.md": commands_page})
+"""By their names in `docs/`."""
 
 
 def _settings_lines() -> Iterator[str]:
@@ -148,3 +154,8 @@ def _argument(argument: TyperArgument) -> str:
     name = (argument.name or "").upper()
     shown = f"{name}..." if argument.nargs == -1 else name
     return shown if argument.required else f"[{shown}]"
+
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (Path("docs") / name).write_text(page(), encoding="utf-8")

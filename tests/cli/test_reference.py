@@ -1,7 +1,18 @@
 """The reference pages say what the code says."""
 
-from cli.reference import commands_page, settings_page
+from pathlib import Path
+
+import pytest
+
+from cli.reference import PAGES, commands_page, settings_page
 from cli.settings import Settings
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_pages_of_the_documentation_are_current(name: str) -> None:
+    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "`make reference` writes it anew"
 
 
 def test_every_setting_is_in_the_reference_with_its_words() -> None:
