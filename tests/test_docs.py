@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -47,6 +48,16 @@ def test_the_site_loads_nothing_from_another_host(site: Path) -> None:
 def test_the_reference_pages_are_in_the_site(site: Path) -> None:
     assert "consumer_capacity" in (site / "settings.html").read_text()
     assert "kcga doctor" in (site / "commands.html").read_text()
+
+
+def test_the_walks_through_the_code_are_true() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    walks = page.split("\n## ")[1:]
+    assert len(walks) == 3
+    for walk in walks:
+        assert re.findall(r"^(\d+)\. `[\w.]+:", walk, re.MULTILINE) == [str(number) for number in range(1, 13)]
+    for station in re.findall(r"`([\w.]+:[\w.]+)`", "".join(walks)):
+        assert callable(resolve_name(station)), station
 
 
 def test_pages_of_the_repository_lead_somewhere() -> None:
