@@ -13,21 +13,21 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from app.jars import KAFKA, obtain
+from app.java import find_java
+from app.settings import Settings, load
+from app.topics import Cluster
 from bench.figures import markdown_table, run_facts, write_page
 from bench.quiet import add_busy, await_quiet
 from bench.running_group import asked
 from bench.spoken_group import CAPACITY, settings_text
-from cli.embedded.broker import Broker
-from cli.embedded.jars import KAFKA, obtain
-from cli.embedded.java import find_java
 from cli.live.plan import plan_now
-from cli.settings import Settings, load
-from cli.topics import Cluster
 from domain.assignment import Assignment
 from domain.messages import ConsumerReport, ConsumerState, ControllerClaim, Decision, PartitionRef, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, Method, Origin, WriteSpeeds
 from domain.streams import paper_stream
+from sandbox.broker import Broker
 
 COMMANDS = ("explain", "plan", "status")
 PARTITIONS_OF_A_CONSUMER = 20

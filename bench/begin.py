@@ -22,19 +22,19 @@ import psutil
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as Position
 
+from app.child import Child
+from app.components import command
+from app.jars import KAFKA, obtain
+from app.java import find_java
+from app.settings import Settings, load
+from app.topics import Cluster
 from bench.figures import markdown_table, run_facts, write_page
 from bench.quiet import add_busy, await_quiet
 from bench.spoken_group import settings_text
-from cli.components import command
-from cli.embedded.broker import Broker
-from cli.embedded.child import Child
-from cli.embedded.jars import KAFKA, obtain
-from cli.embedded.java import find_java
-from cli.settings import Settings, load
-from cli.topics import Cluster
 from domain.messages import ConsumerReport, ConsumerState, ControllerClaim, Cycle, Order, PartitionRef, Read, writer
 from domain.partitions import TopicPartition
 from domain.topics import CONTROLLER_PARTITION
+from sandbox.broker import Broker
 
 CONSUMERS = 20
 PARTITIONS = 200

@@ -14,9 +14,9 @@ import psutil
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Position
 
-from cli.components import consumer_command
-from cli.embedded.child import Child
-from cli.topics import Cluster
+from app.child import Child
+from app.components import consumer_command
+from app.topics import Cluster
 from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, PartitionRef, decode_to_controller
 from domain.partitions import TopicPartition
 

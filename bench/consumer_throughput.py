@@ -30,17 +30,17 @@ import numpy as np
 import psutil
 from confluent_kafka import Producer
 
+from app.errors import KcgaError
+from app.jars import DELTA, KAFKA, obtain
+from app.java import find_java
+from app.topics import Cluster
 from bench.consumer_group import MeasuredGroup, WrittenCycle
 from bench.figures import markdown_table, percent, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli.embedded.broker import Broker
-from cli.embedded.jars import DELTA, KAFKA, obtain
-from cli.embedded.java import find_java
-from cli.embedded.spark import SparkConnectServer
-from cli.errors import KcgaError
 from cli.packing.plotting import EXACT_COLOUR, FAINT_INK, TOPIC_COLOURS, new_figure, require_plotting, save
-from cli.topics import Cluster
 from domain.partitions import TopicPartition
+from sandbox.broker import Broker
+from sandbox.spark import SparkConnectServer
 
 PAPERS_RATE = 2_300_000
 """Bytes/s: the common mode of the paper's density plot."""

@@ -16,10 +16,10 @@ from pathlib import Path
 from statistics import fmean, median
 from time import perf_counter
 
+from app.errors import KcgaError
 from bench.figures import markdown_table, run_facts
 from bench.oracle import Answer, by_cbc, by_highs
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli.errors import KcgaError
 from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 from cli.packing.progress import progress
 from domain.assignment import Assignment

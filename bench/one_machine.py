@@ -25,10 +25,10 @@ from bench.stepped_load import RECORD_BYTES, SteppedLoad
 from bench.timings import plan_s
 from bench.transcript import Transcript
 from cli.packing.plotting import require_plotting
-from cli.up.services import Services, start_services
 from consumer.verify import verify
 from domain.messages import Decision
 from domain.partitions import TopicPartition
+from sandbox.services import Services, start_services
 
 TOPIC = "machine"
 SETTLES_S = 3.0

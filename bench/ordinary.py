@@ -16,10 +16,10 @@ import structlog
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as Position
 
-from cli.interrupts import stop_on_signals
-from cli.logs import configure
-from cli.own_spark import with_jars
-from cli.settings import Settings, load
+from app.interrupts import stop_on_signals
+from app.logs import configure
+from app.own_spark import with_jars
+from app.settings import Settings, load
 from consumer.batch import Batch, Record
 from consumer.cycle import FetchPhase
 from consumer.kafka import fetching_config

@@ -11,9 +11,9 @@ from dataclasses import astuple, dataclass
 from dataclasses import fields as fields_of
 from pathlib import Path
 
+from app.errors import KcgaError, UsageError
 from bench.figures import markdown_table, percent, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli.errors import KcgaError, UsageError
 from cli.packing.engine_spec import EngineSpec, parse_engines
 from cli.packing.pareto_plot import Engine, draw_pareto
 from cli.packing.plotting import new_figure, require_plotting, save

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,22 +26,23 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Position
 from rich.console import Console
 
+from app import logs
+from app.child import Child
+from app.errors import KcgaError
+from app.interrupts import Interrupts
+from app.jars import KAFKA, obtain
+from app.java import find_java
+from app.settings import Settings, load
+from app.topics import Cluster
 from bench.figures import markdown_table, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli import logs
-from cli.embedded.child import Child
-from cli.embedded.jars import KAFKA, obtain
-from cli.embedded.java import find_java
-from cli.embedded.load_profile import demo_profile
-from cli.errors import KcgaError
-from cli.interrupts import Interrupts
 from cli.packing.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
-from cli.settings import Settings, load
-from cli.topics import Cluster
-from cli.up.demonstration import Demonstration
-from cli.up.services import Services, start_services
-from cli.up.settings_file import CONSUMER_CAPACITY, settings_text
-from cli.watch.summary import Summary
+from cli.watch.terminal import LiveView
+from sandbox.demonstration import Demonstration
+from sandbox.load_profile import demo_profile
+from sandbox.services import Services, start_services
+from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
+from sandbox.summary import Summary
 
 MORE = 1.6
 DRAIN_WITHIN_S = 300.0
@@ -89,7 +91,8 @@ def run_kcga(services: Services, folder: Path, seconds: float, seed: int) -> Out
     folder.mkdir()
     interrupts, console = Interrupts(), Console(stderr=True)
     with interrupts.handled():
-        summary = Demonstration(folder, services, console, interrupts, seconds=seconds, seed=seed).run()
+        view = partial(LiveView, console)
+        summary = Demonstration(folder, services, console, interrupts, view, seconds=seconds, seed=seed).run()
     if not summary.ok:
         raise SystemExit(f"kcga failed its own checks: {summary.model_dump_json()}")
     waits_s = _waits(folder / "lake")
@@ -130,7 +133,7 @@ def run_group(name: str, consumers: int, services: Services, folder: Path, secon
         generator = stack.enter_context(
             Child(
                 "the load generator",
-                [*_program("cli.embedded.load", "--seed", str(seed), file), "--prefix", services.prefix],
+                [*_program("sandbox.load", "--seed", str(seed), file), "--prefix", services.prefix],
                 folder / "load.log",
                 output=folder / "load.json",
             )

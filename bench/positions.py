@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 
+from app.errors import KcgaError
+from app.jars import DELTA, obtain
+from app.java import find_java
 from bench.figures import markdown_table, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli.embedded.jars import DELTA, obtain
-from cli.embedded.java import find_java
-from cli.embedded.spark import SparkConnectServer
-from cli.errors import KcgaError
 from consumer.batch import Record
 from consumer.columns import OF_EVERY_RECORD
 from consumer.lake import Lake
@@ -30,6 +29,7 @@ from consumer.session import open_session, release
 from consumer.spans import Span
 from consumer.table import creation, rows
 from domain.partitions import TopicPartition
+from sandbox.spark import SparkConnectServer
 
 MOST_PARTITIONS = 144
 PER_FILE = 10

@@ -23,10 +23,10 @@ from bench.running_group import Bench
 from bench.stepped_load import SteppedLoad
 from bench.timings import convergence_s, creates, handover_s, is_for_an_overload, plan_s, reaction_s
 from bench.transcript import Transcript
-from cli.up.services import Services, start_services
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import Decision
 from domain.partitions import TopicPartition
+from sandbox.services import Services, start_services
 
 WINDOW_S = 30
 """The paper's, of the first part."""

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.child import Child
+from app.components import command, consumer_command
+from app.settings import load
+from app.topics import Cluster
 from bench.transcript import Transcript
-from cli.components import command, consumer_command
-from cli.embedded.child import Child
-from cli.settings import load
-from cli.topics import Cluster
-from cli.up.services import Services
 from controller.local_processes import LocalProcesses
+from sandbox.services import Services
 
 MOST_CONSUMERS = 8
 

@@ -14,9 +14,9 @@ from time import perf_counter
 
 import numpy as np
 
+from app.errors import KcgaError
 from bench.figures import markdown_table, run_facts
 from bench.quiet import add_busy, await_quiet
-from cli.errors import KcgaError
 from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 from cli.packing.progress import progress
 from domain.partitions import TopicPartition

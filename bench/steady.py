@@ -23,9 +23,9 @@ from bench.running_group import Bench
 from bench.stepped_load import SteppedLoad
 from bench.timings import shrinks
 from bench.transcript import Transcript
-from cli.up.services import start_services
 from domain.messages import Decision
 from domain.partitions import TopicPartition
+from sandbox.services import start_services
 
 CAPACITY = 200_000.0
 """Of a consumer, in bytes/s."""

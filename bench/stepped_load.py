@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from cli.background import Background
 from domain.partitions import TopicPartition
+from sandbox.background import Background
 
 TICK_S = 0.02
 RECORD_BYTES = 500

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as Position
 
-from cli.background import Background
 from domain.messages import (
     ConsumerCommand,
     ConsumerReport,
@@ -19,6 +18,7 @@ from domain.messages import (
 )
 from domain.partitions import TopicPartition
 from domain.topics import CONTROLLER_PARTITION, TopicNames
+from sandbox.background import Background
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""The `kcga` command, and the composition of the processes that kcga is made of."""
+"""The `kcga` command: files, terminal and plots."""

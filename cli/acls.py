@@ -16,8 +16,8 @@ from enum import StrEnum
 
 from rich.table import Table
 
-from cli.settings import Settings
-from cli.tail import READERS
+from app.settings import Settings
+from app.tail import READERS
 from monitor.interest import is_expression
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 import deploy as manifests
-from cli.errors import KcgaError, UsageError
-from cli.settings import NAMED_BY_TOPIC, load
+from app.errors import KcgaError, UsageError
+from app.settings import NAMED_BY_TOPIC, load
 from controller.kubernetes.deployment import TemplateError, parse_template
 from domain.secrecy import masked, redacted
 

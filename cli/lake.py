@@ -9,10 +9,10 @@ from typing import TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from cli.errors import KcgaError, UsageError
-from cli.own_spark import with_jars
-from cli.settings import Settings, load
-from cli.topics import Cluster
+from app.errors import KcgaError, UsageError
+from app.own_spark import with_jars
+from app.settings import Settings, load
+from app.topics import Cluster
 from consumer.maintenance import Compaction
 from consumer.maintenance import optimize as optimize_table
 from consumer.maintenance import vacuum as vacuum_table

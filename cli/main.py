@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from app.errors import KcgaError
 from cli.consumer_number import consumer_number
-from cli.errors import KcgaError
 from cli.packing.formats import FiguresFormat, PlanFormat
 from domain import topics
 from domain.messages import ControlAction, json_schema
@@ -65,7 +65,7 @@ def up(
 
     A component that ends without being asked to is begun anew, as Kubernetes would.
     """
-    from cli.interrupts import Interrupts
+    from app.interrupts import Interrupts
     from cli.up import UpOptions, up
     from cli.watch.summary_table import SummaryTable
 
@@ -87,8 +87,8 @@ def up(
 @app.command()
 def monitor(settings: SettingsFile) -> None:
     """Measure the write speed of each partition and publish it."""
-    from cli import logs
-    from cli.components import run_monitor
+    from app import logs
+    from app.components import run_monitor
 
     logs.configure("monitor")
     run_monitor(settings)
@@ -97,8 +97,8 @@ def monitor(settings: SettingsFile) -> None:
 @app.command()
 def controller(settings: SettingsFile) -> None:
     """Decide how many consumers there are and which partition each reads, and carry it out."""
-    from cli import logs
-    from cli.components import run_controller
+    from app import logs
+    from app.components import run_controller
 
     logs.configure("controller")
     run_controller(settings)
@@ -117,8 +117,8 @@ def consumer(
     settings: SettingsFile,
 ) -> None:
     """Read the partitions that the controller assigns and write them to the lake."""
-    from cli import logs
-    from cli.components import run_consumer
+    from app import logs
+    from app.components import run_consumer
 
     logs.configure(f"consumer {number}")
     run_consumer(number, settings)
@@ -127,7 +127,7 @@ def consumer(
 @app.command()
 def validate(settings: SettingsFile) -> None:
     """Check the settings file without starting anything; every fault is named."""
-    from cli.settings import load
+    from app.settings import load
     from cli.validate import verdict
 
     print(verdict(settings, load(settings)))  # noqa: T201
@@ -150,8 +150,8 @@ def acls(
     ] = RightsFormat.COMMANDS,
 ) -> None:
     """Print the least rights that each component's user needs on the cluster. Nothing is granted."""
+    from app.settings import load
     from cli import acls
-    from cli.settings import load
 
     loaded = load(settings)
     wanted = acls.rights(loaded)
@@ -175,8 +175,8 @@ def explain(
     output: Annotated[OutputFormat, typer.Option(help="Words, or the record itself.")] = OutputFormat.TEXT,
 ) -> None:
     """Say in words what the controller decided, and why: why it scaled or did not, why each partition moved."""
-    from cli.explain.history import find_decision
-    from cli.settings import load
+    from app.decisions import find_decision
+    from app.settings import load
     from controller.status.explanation import explain as in_words
 
     decision = find_decision(load(settings), number, epoch)
@@ -191,8 +191,8 @@ def status(
     ] = OutputFormat.TEXT,
 ) -> None:
     """Show the group as it stands: who reads what, how fast it is written to, what was decided last."""
+    from app.settings import load
     from cli.live.status import print_status, status_json
-    from cli.settings import load
 
     if output is OutputFormat.JSON:
         print(status_json(load(settings)))  # noqa: T201
@@ -210,8 +210,8 @@ def plan(
     # A large group's measurements are read by the hundred thousand, and hold no cycles: looking for some takes longer.
     gc.disable()
 
+    from app.settings import load
     from cli.live.plan import in_words, plan_now
-    from cli.settings import load
 
     decision = plan_now(load(settings), asked_at)
     print(decision.model_dump_json() if output is OutputFormat.JSON else "\n".join(in_words(decision)), flush=True)  # noqa: T201
@@ -229,10 +229,10 @@ def record(
     past: Annotated[float, typer.Option(min=0, help="Begin so many seconds back, as far as the topic goes.")] = 0,
 ) -> None:
     """Write the speeds that the monitor publishes as a stream that kcga simulate replays."""
-    from cli.interrupts import stop_on_signals
+    from app.interrupts import stop_on_signals
+    from app.settings import load
     from cli.record import RecordOptions
     from cli.record import record as record_speeds
-    from cli.settings import load
 
     with stop_on_signals() as stop:
         written = record_speeds(load(settings), RecordOptions(file, past, seconds), stop)
@@ -242,8 +242,8 @@ def record(
 @app.command()
 def doctor(settings: SettingsFile) -> None:
     """Check everything that kcga needs here: Java, brokers, rights, topics, clocks, Spark, the lake; say what to do."""
+    from app.settings import load
     from cli.doctor import examine
-    from cli.settings import load
 
     if not examine(load(settings), Console()):
         raise typer.Exit(1)
@@ -268,8 +268,8 @@ def replan(settings: SettingsFile) -> None:
 
 
 def _ask(file: Path, action: ControlAction) -> None:
-    from cli.control import ask
-    from cli.settings import load
+    from app.control import ask
+    from app.settings import load
 
     print(ask(load(file), action))  # noqa: T201
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.settings import Settings
+from app.tail import tail
 from cli.packing.stream_file import Measurement, write_stream
-from cli.settings import Settings
-from cli.tail import tail
 from domain.messages import MessageError, WriteSpeedReport
 
 LOOK_EVERY_S = 0.5

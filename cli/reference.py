@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
+from app.settings import Settings
 from cli.main import app
-from cli.settings import Settings
 from domain.speeds import HIGHEST_SPEED
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cli.settings import Settings
+from app.settings import Settings
 
 
 def verdict(file: Path, settings: Settings) -> str:

@@ -12,11 +12,11 @@ from typing import Any
 from confluent_kafka import Consumer
 from confluent_kafka.admin import TopicMetadata
 
-from cli.embedded.broker import Broker, Quorum
-from cli.embedded.child import Child
-from cli.embedded.jars import KAFKA, obtain
-from cli.embedded.java import Java
-from cli.embedded.ports import LOOPBACK
+from app.child import Child
+from app.jars import KAFKA, obtain
+from app.java import Java
+from sandbox.broker import Broker, Quorum
+from sandbox.ports import LOOPBACK
 from tests.fire.network import Line, Network
 
 BROKERS = 3

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from coverage import Coverage
 from playwright.sync_api import Browser, sync_playwright
 
-from cli.embedded.java import Java, find_java
+from app.java import Java, find_java
 from tests.broker_cluster import BrokerCluster
 from tests.examples import register_profiles
 from tests.running_up import leaves_no_process

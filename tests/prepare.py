@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from cli.embedded.jars import DELTA, KAFKA, obtain
-from cli.errors import KcgaError
+from app.errors import KcgaError
+from app.jars import DELTA, KAFKA, obtain
 from tests import tools
 from tests.kubernetes.control_plane import MODULE
 from tests.kubernetes.go_program import build, program

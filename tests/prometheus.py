@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import yaml
 
-from cli.embedded.child import Child
-from cli.embedded.ports import LOOPBACK
-from cli.embedded.server import Server
+from app.child import Child
+from sandbox.ports import LOOPBACK
+from sandbox.server import Server
 
 JOB = "kcga"
 INTERVAL = "1s"

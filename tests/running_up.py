@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.components import command
+from app.components import command
 
 _MARK = "KCGA_TEST"
 

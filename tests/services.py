@@ -14,10 +14,10 @@ from multiprocessing.managers import BaseManager
 from pathlib import Path
 from typing import Protocol
 
-from cli.embedded.broker import Broker
-from cli.embedded.jars import DELTA, KAFKA, obtain
-from cli.embedded.java import find_java
-from cli.embedded.spark import SparkConnectServer
+from app.jars import DELTA, KAFKA, obtain
+from app.java import find_java
+from sandbox.broker import Broker
+from sandbox.spark import SparkConnectServer
 
 SPARK_HEAP_MB = 4096
 """Many tests write at once."""

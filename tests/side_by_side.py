@@ -13,7 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 CONTROL_PLANE, OWN_BROKERS, OWN_SPARK, WHOLE_SYSTEM = "control plane", "own brokers", "own Spark", "whole system"
 
 GROUPS: Mapping[str, str] = {
-    "tests/cli/test_embedded_services.py": OWN_BROKERS,
+    "tests/sandbox/test_services.py": OWN_BROKERS,
     "tests/cli/test_secure_cluster.py": OWN_BROKERS,
     "tests/consumer/test_consumer_faults.py": OWN_SPARK,
     "tests/consumer/test_exactly_once.py::test_with_a_jvm_of_its_own": OWN_SPARK,

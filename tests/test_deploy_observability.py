@@ -15,10 +15,10 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from cli.telemetry.consumer import ConsumerFigures
-from cli.telemetry.monitor import MonitorFigures
-from tests.cli.watch_messages import BEGAN, cycle, report
+from app.telemetry.consumer import ConsumerFigures
+from app.telemetry.monitor import MonitorFigures
 from tests.controller.status_messages import registry_of, told_board
+from tests.sandbox.watch_messages import BEGAN, cycle, report
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "kcga.json").read_text())

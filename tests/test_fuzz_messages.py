@@ -13,7 +13,6 @@ from rich.console import Console
 
 from cli.watch.glyphs import TopicPalette
 from cli.watch.plain_lines import PlainLines
-from cli.watch.readers import ReadLog, most_readers
 from cli.watch.screen import GroupScreen
 from consumer.claims import Committed, next_offset, to_seal
 from consumer.commands import Holding
@@ -46,6 +45,7 @@ from domain.messages import (
 from domain.messages.codec import Message
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, Method, Origin, WriteSpeeds
+from sandbox.readers import ReadLog, most_readers
 from tests.bounds import unbounded
 from tests.controller.status_messages import registry_of
 from tests.examples import examples

@@ -19,9 +19,9 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cli.explain.history import find_decision
+from app.decisions import find_decision
+from app.settings import load
 from cli.live.plan import plan_now
-from cli.settings import load
 from controller.status.explanation import explain
 from tests.page_watch import PHONE, opened, serious_faults
 from tests.prometheus import Prometheus

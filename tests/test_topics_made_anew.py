@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from cli.topics import Cluster
+from app.topics import Cluster
 from consumer.channel import CommandReader, Reporter
 from consumer.kafka import common_config, reading_config
 from controller.commands import Claim

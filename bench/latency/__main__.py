@@ -11,6 +11,7 @@ from dataclasses import fields as fields_of
 from multiprocessing import get_context
 from pathlib import Path
 
+from app.errors import KcgaError
 from bench.latency import page
 from bench.latency.contenders import CAPACITY, WARM_UP_S, Contender, Job, Outcome, perform
 from bench.latency.kcga_group import RECORD_BYTES
@@ -18,7 +19,6 @@ from bench.latency.plot import draw
 from bench.latency.shapes import SHAPES, STEP_S
 from bench.latency.times import load
 from bench.quiet import add_busy, await_quiet
-from cli.errors import KcgaError
 from cli.packing.plotting import require_plotting
 from cli.packing.progress import progress
 from heuristics.kafka import KAFKA_ASSIGNORS

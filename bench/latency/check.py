@@ -12,16 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
+from app.settings import Settings
+from app.settings import load as load_settings
 from bench.figures import markdown_table, run_facts
 from bench.latency.kcga_group import UNCOMMITTED_S, KcgaGroup
 from bench.latency.queues import NOBODY, Queues
 from bench.latency.times import Times, load, unread_s
 from bench.quiet import add_busy, await_quiet
-from cli.embedded.load_profile import demo_profile
 from cli.packing.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
-from cli.settings import Settings
-from cli.settings import load as load_settings
-from cli.watch.summary import ConsumersFrom, Summary
+from sandbox.load_profile import demo_profile
+from sandbox.summary import ConsumersFrom, Summary
 
 TICK_S = 0.25
 DRAIN_S = 20.0

@@ -22,20 +22,20 @@ from statistics import median
 
 import numpy as np
 
+from app.errors import KcgaError
+from app.jars import KAFKA, obtain
+from app.java import find_java
+from app.topics import Cluster
 from bench.figures import draw_course, markdown_table, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
 from bench.scale.crowd import Crowd, Traffic
 from bench.scale.deaths import BY_RULE, FOR_S, Deaths, deaths, section
 from bench.scale.process import NAMES, Watch, controller
-from cli.embedded.broker import Broker
-from cli.embedded.jars import KAFKA, obtain
-from cli.embedded.java import find_java
-from cli.errors import KcgaError
 from cli.packing.plotting import require_plotting
-from cli.topics import Cluster
 from controller.settings import ControllerSettings
 from domain.messages import Decision
 from domain.partitions import TopicPartition
+from sandbox.broker import Broker
 
 CAPACITY = 2_300_000.0
 FASTEST = 0.7

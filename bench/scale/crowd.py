@@ -13,7 +13,6 @@ from confluent_kafka import TopicPartition as Position
 from bench.machine_alone import MachineAlone
 from bench.scale.gaps import Gaps
 from bench.scale.process import GROUP, NAMES
-from cli.background import Background
 from consumer import actions
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
@@ -21,6 +20,7 @@ from domain.messages import ConsumerCommand, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
 from domain.topics import CONTROLLER_PARTITION
+from sandbox.background import Background
 
 REPORT_EVERY_S = 1.0
 """The heartbeat of each consumer, and the interval of the monitor."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from cli import logs
+from app import logs
 from controller.kafka import KafkaLink
 from controller.runner import run
 from controller.settings import ControllerSettings

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Iterator, Mapping
 
+from app import figures
+from app.errors import KcgaError
+from app.settings import Settings
+from app.tail import tail
 from cli.doctor.finding import Finding
-from cli.errors import KcgaError
-from cli.settings import Settings
-from cli.tail import tail
-from cli.watch import figures
 from controller.status.clocks import TOLERATED_S, Clocks, Sender, apart
 from domain.messages import MessageError, WriteSpeedReport, decode_to_controller
 from domain.topics import CONTROLLER_PARTITION

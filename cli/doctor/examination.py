@@ -3,13 +3,13 @@
 from rich.console import Console
 from rich.text import Text
 
+from app.settings import Settings
 from cli.doctor.clocks import check_clocks
 from cli.doctor.finding import Check, Finding, Grade
 from cli.doctor.kafka import check_kafka
 from cli.doctor.kubernetes import check_kubernetes
 from cli.doctor.lake import check_lake
 from cli.doctor.machine import check_folder, check_java
-from cli.settings import Settings
 from cli.watch.glyphs import ASCII, BAD, FAINT, GOOD, UNICODE, WARNING
 from domain.secrecy import masked
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cli.settings import Settings
+from app.settings import Settings
 
 
 class Grade(StrEnum):

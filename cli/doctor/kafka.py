@@ -7,13 +7,13 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
 
+from app import figures
+from app.errors import KcgaError
+from app.settings import Settings
+from app.topics import Cluster
 from brokers.errors import in_one_line
 from cli.acls import CLUSTER, Resource, operations_on, rights
 from cli.doctor.finding import Finding
-from cli.errors import KcgaError
-from cli.settings import Settings
-from cli.topics import Cluster
-from cli.watch import figures
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from monitor.interest import Interest, Topic, topics_of_interest
 

@@ -6,8 +6,8 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from app.settings import Settings
 from cli.doctor.finding import Finding
-from cli.settings import Settings
 from controller.kubernetes.api import REQUEST_TIMEOUT_S, KubernetesError, Unanswered, connect, own_namespace, reason_of
 
 RIGHTS = (

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from app.errors import KcgaError
+from app.own_spark import with_jars
+from app.settings import Settings
 from cli.doctor.finding import Finding
-from cli.errors import KcgaError
-from cli.own_spark import with_jars
-from cli.settings import Settings
 from consumer.location import location
 from consumer.session import LakeError, brief, session_for
 from consumer.threads import in_thread

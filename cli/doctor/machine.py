@@ -3,10 +3,10 @@
 import os
 from collections.abc import Iterator
 
+from app.errors import KcgaError
+from app.java import find_java
+from app.settings import Settings
 from cli.doctor.finding import Finding
-from cli.embedded.java import find_java
-from cli.errors import KcgaError
-from cli.settings import Settings
 
 
 def check_java(_settings: Settings) -> Iterator[Finding]:

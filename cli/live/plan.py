@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
 
-from cli.errors import KcgaError
+from app.errors import KcgaError
+from app.settings import Settings
 from cli.live.recent import Recent, recent
-from cli.settings import Settings
 from controller.group import Group
 from controller.interest import Interest
 from controller.plan import decide

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from cli.explain.history import valid
-from cli.settings import Settings
-from cli.tail import Arrived, tail
+from app.decisions import valid
+from app.settings import Settings
+from app.tail import Arrived, tail
 from controller.history import beginning
 from domain.messages import (
     ConsumerReport,

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
+from app.settings import Settings
 from cli.live.recent import Came, Recent, recent
-from cli.settings import Settings
 from cli.watch.glyphs import TopicPalette
 from cli.watch.screen import GroupScreen
 from controller.creation_limit import limit_sentence

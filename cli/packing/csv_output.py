@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
 
-from cli.errors import KcgaError, UsageError
+from app.errors import KcgaError, UsageError
 
 STANDARD_OUTPUT = Path("-")
 

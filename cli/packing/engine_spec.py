@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from cli.errors import UsageError
+from app.errors import UsageError
 from cli.packing.csv_rows import shown
 from cli.packing.ranges import HIGHEST_WEIGHT, require
 from heuristics import HEURISTICS

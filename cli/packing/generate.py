@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.errors import UsageError
+from app.errors import UsageError
 from cli.packing.csv_rows import require_topic
 from cli.packing.progress import progress
 from cli.packing.ranges import HIGHEST_DELTA, require, require_capacity

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from cli.errors import UsageError
+from app.errors import UsageError
 from cli.packing.csv_output import STANDARD_OUTPUT
 from cli.packing.text_lines import STANDARD_INPUT
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from app import figures
 from cli.packing import plotting
 from cli.packing.plan_output import Plan
-from cli.watch import figures
 from domain.partitions import TopicPartition
 
 

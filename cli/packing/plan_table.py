@@ -9,8 +9,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from app import figures
 from cli.packing.plan_output import Plan
-from cli.watch import figures
 from cli.watch.bars import Scale, bar
 from cli.watch.glyphs import ASCII, BAD, FAINT, GOOD, OVERLOAD, STRONG, UNICODE, WARNING, Glyphs, TopicPalette
 from controller.status.group_view import HeldPartition

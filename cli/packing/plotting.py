@@ -4,7 +4,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.errors import KcgaError, UsageError
+from app.errors import KcgaError, UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,6 +1,6 @@
 """Which numbers options and files may hold: finite, and so that no sum or quotient of them overflows."""
 
-from cli.errors import UsageError
+from app.errors import UsageError
 from domain.speeds import HIGHEST_SPEED
 
 LOWEST_CAPACITY = 1e-6

@@ -9,8 +9,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from app import figures
 from cli.packing.simulation import Summary, pareto_front
-from cli.watch import figures
 from cli.watch.glyphs import ASCII, FAINT, GOOD, STRONG, UNICODE
 
 

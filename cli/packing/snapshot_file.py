@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from cli.errors import UsageError
+from app.errors import UsageError
 from cli.packing.csv_rows import Id, MaybeId, Row, Speed, read_rows
 from cli.packing.text_lines import Place, TextLines, read_lines
 from domain.assignment import Assignment, ConsumerId

@@ -7,7 +7,8 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from cli.errors import UsageError
+from app import figures
+from app.errors import UsageError
 from cli.packing import standard_output
 from cli.packing.csv_rows import shown
 from cli.packing.formats import PlanFormat
@@ -19,7 +20,6 @@ from cli.packing.progress import waiting
 from cli.packing.ranges import HIGHEST_WEIGHT, require, require_capacity, require_time_limit
 from cli.packing.snapshot_file import Snapshot, read_current, read_snapshot
 from cli.packing.text_lines import STANDARD_INPUT
-from cli.watch import figures
 from domain.assignment import Assignment
 from domain.partitions import TopicPartition
 from solver import ENGINES, Problem, solve

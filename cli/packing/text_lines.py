@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cli.errors import UsageError
+from app.errors import UsageError
 
 STANDARD_INPUT = Path("-")
 LONGEST = 2**26

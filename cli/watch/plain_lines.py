@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from cli.watch import figures
-from cli.watch.incident import Incident
+from app import figures
 from cli.watch.screen import decision_words
 from controller.status.group_view import GroupView
+from sandbox.incident import Incident
 
 QUIET_S = 10.0
 """So long at most without a line."""

@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from cli.watch import figures
+from app import figures
 from cli.watch.bars import Scale, axis, bar
 from cli.watch.glyphs import (
     ASCII,
@@ -29,11 +29,11 @@ from cli.watch.glyphs import (
     Glyphs,
     TopicPalette,
 )
-from cli.watch.incident import Incident
 from cli.watch.sparkline import resample, sparkline
 from controller.status.decision_log import DecisionRecord
 from controller.status.group_view import ConsumerView, GroupView, Sample, Transit
 from domain.messages import ConsumerState
+from sandbox.incident import Incident
 
 _LEFT_OF_BARS = 6
 """Characters of a consumer's line: its mark and number."""

@@ -8,11 +8,11 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from cli.watch import figures
+from app import figures
 from cli.watch.glyphs import ASCII, BAD, CONSUMER_COURSE, FAINT, GOOD, STRONG, UNICODE, Glyphs
 from cli.watch.sparkline import resample, sparkline
-from cli.watch.summary import Summary
 from controller.status.group_view import Sample
+from sandbox.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.live import Live
 
 from cli.watch.glyphs import TopicPalette
-from cli.watch.incident import Incident
 from cli.watch.plain_lines import PlainLines
 from cli.watch.screen import GroupScreen
 from controller.status.group_view import GroupView
+from sandbox.incident import Incident
 
 
 class LiveView:

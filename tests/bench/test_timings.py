@@ -5,7 +5,7 @@ import pytest
 from bench.timings import convergence_s, creates, handover_s, is_for_an_overload, plan_s, reaction_s, shrinks
 from bench.transcript import Told
 from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Decision, PartitionRef
-from tests.cli.watch_messages import decision, partition
+from tests.sandbox.watch_messages import decision, partition
 
 DECIDED_AT = 1_000.0
 

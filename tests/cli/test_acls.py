@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from app.settings import Settings, load
 from cli.acls import Component, Resource, Right, commands, json_lines, operations_on, rights
-from cli.settings import Settings, load
 
 SETTINGS = """\
 [kafka]

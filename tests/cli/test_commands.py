@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.components import command
+from app.components import command
 from tests.services import SharedBroker
 
 SETTINGS = """

@@ -7,14 +7,14 @@ from typing import NoReturn
 
 import pytest
 
+from app.errors import KcgaError
+from app.settings import Settings
 from cli.doctor import clocks
 from cli.doctor.clocks import MOST_NAMED, check_clocks, compared
 from cli.doctor.finding import Grade
-from cli.errors import KcgaError
-from cli.settings import Settings
 from controller.status.clocks import Sender
-from tests.cli.any_settings import settings
-from tests.cli.watch_messages import BEGAN, report, write_speeds
+from tests.app.any_settings import settings
+from tests.sandbox.watch_messages import BEGAN, report, write_speeds
 
 MONITOR, CONTROLLER = Sender("monitor"), Sender("controller")
 CONSUMERS = [Sender("consumer", number) for number in range(1, 20)]

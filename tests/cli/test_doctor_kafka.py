@@ -6,11 +6,11 @@ from typing import Any, NoReturn
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from cli import topics
+from app import topics
 from cli.doctor import kafka
 from cli.doctor.finding import Grade
 from cli.doctor.kafka import check_kafka
-from tests.cli.any_settings import settings
+from tests.app.any_settings import settings
 
 OWN = ("consumer.metadata", "controller.decisions", "monitor.writeSpeed")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from app.settings import Settings, load
 from cli.doctor.finding import Finding, Grade
 from cli.doctor.kubernetes import check_kubernetes
-from cli.settings import Settings, load
-from tests.cli.test_settings import GOOD
+from tests.app.test_settings import GOOD
 
 ON_KUBERNETES = f'fleet = "kubernetes"\n{GOOD}[kubernetes]\nname = "billing"\nnamespace = "kcga"\n'
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from app.settings import Settings
 from cli.doctor.finding import Finding, Grade
 from cli.doctor.lake import check_lake
-from cli.settings import Settings
 from tests.services import SharedSpark
 
 

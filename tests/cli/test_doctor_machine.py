@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from app import pyspark_home as home_module
+from app.errors import KcgaError
+from app.pyspark_home import pyspark_home
+from app.settings import Settings
 from cli.doctor import examination, machine
 from cli.doctor.examination import examine
 from cli.doctor.finding import Finding, Grade
 from cli.doctor.machine import check_folder, check_java
-from cli.embedded import pyspark_home as home_module
-from cli.embedded.pyspark_home import pyspark_home
-from cli.errors import KcgaError
-from cli.settings import Settings
-from tests.cli.any_settings import settings
+from tests.app.any_settings import settings
 
 
 def on_folder(folder: Path) -> Finding:

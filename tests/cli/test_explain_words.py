@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.explain.history import pick
+from app.decisions import pick
 from controller.status.explanation import explain
 from domain.messages import (
     Decision,
@@ -17,8 +17,8 @@ from domain.messages import (
 )
 from domain.partitions import HIGHEST_ID
 from domain.speeds import HIGHEST_SPEED
-from tests.cli.watch_messages import BEGAN, decision
 from tests.examples import PRINTABLE
+from tests.sandbox.watch_messages import BEGAN, decision
 
 FIGURES = st.floats(0, 1e100)
 TIMES = st.floats(0, 32_503_680_000)

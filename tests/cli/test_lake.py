@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.errors import KcgaError, UsageError
+from app.errors import KcgaError, UsageError
 from cli.lake import optimize, vacuum, verify
 from consumer.batch import Record
 from consumer.lake import Lake

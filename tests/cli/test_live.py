@@ -9,14 +9,14 @@ import pytest
 from confluent_kafka import Producer
 from rich.console import Console
 
+from app.errors import KcgaError
+from app.settings import Settings, load
+from app.topics import Cluster
 from cli.doctor import examine
-from cli.errors import KcgaError
 from cli.live.plan import in_words, plan_now
 from cli.live.status import print_status, status_json
 from cli.packing.stream_file import read_stream
 from cli.record import RecordOptions, record
-from cli.settings import Settings, load
-from cli.topics import Cluster
 from controller.status.group_fold import time_of
 from controller.status.picture import GroupPicture
 from domain.messages import (
@@ -30,8 +30,8 @@ from domain.messages import (
     Restraint,
 )
 from domain.messages.codec import Message
-from tests.cli.test_control import SETTINGS, settings
-from tests.cli.watch_messages import decision, report, write_speeds
+from tests.app.test_control import SETTINGS, settings
+from tests.sandbox.watch_messages import decision, report, write_speeds
 
 __all__ = ["settings"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from cli import kubernetes as module
-from cli.errors import KcgaError, UsageError
-from cli.kubernetes import on_kubernetes
+from app import kubernetes as module
+from app.errors import KcgaError, UsageError
+from app.kubernetes import on_kubernetes
 from controller.kubernetes.api import KubernetesError
-from tests.cli.any_settings import settings
+from tests.app.any_settings import settings
 
 
 class FakeElection:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.errors import UsageError
+from app.errors import UsageError
 from cli.packing.snapshot_file import line_of, read_current, read_snapshot
 from cli.packing.stream_file import Measurement, read_stream, write_stream
 from cli.packing.text_lines import LONGEST

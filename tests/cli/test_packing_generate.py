@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.errors import UsageError
+from app.errors import UsageError
 from cli.packing.generate import GenerateOptions, run
 from cli.packing.stream_file import read_stream
 from domain.streams import paper_stream

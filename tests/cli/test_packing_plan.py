@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.errors import KcgaError, UsageError
+from app.errors import KcgaError, UsageError
 from cli.packing import plotting
 from cli.packing.plan_output import Plan, plan_csv, plan_json
 from cli.packing.plan_plot import plot_plan

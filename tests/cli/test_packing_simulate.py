@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli.components import command
+from app.components import command
 from cli.packing.engine_spec import EngineSpec, parse_engines
 from cli.packing.simulation import Answer, summarize
 from cli.packing.stream_file import read_stream

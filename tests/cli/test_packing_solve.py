@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.components import command
+from app.components import command
 from cli.main import app
 from domain.messages import WriteSpeedReport
 from domain.partitions import TopicPartition

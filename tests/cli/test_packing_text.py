@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from cli.errors import KcgaError, UsageError
+from app.errors import KcgaError, UsageError
 from cli.packing.csv_output import STANDARD_OUTPUT, CsvTable, number
 from cli.packing.csv_rows import Id, MaybeId, Row, Speed, read_rows, require_topic, shown
 from cli.packing.ranges import require, require_capacity, require_time_limit

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from app.settings import Settings
+from app.tail import Arrived
 from cli.live import recent as module
 from cli.live.recent import ROUND_S, Came, Recent, recent
-from cli.settings import Settings
-from cli.tail import Arrived
 from domain.messages import (
     ConsumerReport,
     ControlAction,
@@ -20,8 +20,8 @@ from domain.messages import (
     WriteSpeedReport,
 )
 from domain.topics import CONTROLLER_PARTITION
-from tests.cli.any_settings import settings
-from tests.cli.watch_messages import decision, report, write_speeds
+from tests.app.any_settings import settings
+from tests.sandbox.watch_messages import decision, report, write_speeds
 
 NOW = 10_000.0
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from app.settings import Settings
 from cli.reference import PAGES, commands_page, settings_page
-from cli.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from cli import memory
+from app import memory
 from cli.packing import progress as progress_module
 from cli.packing.progress import progress, waiting
 from cli.packing.standard_output import kept_for_the_result

@@ -8,13 +8,14 @@ import pytest
 import structlog
 from rich.console import Console
 
-from cli import deploy, logs
+from app import logs
+from app.errors import KcgaError, UsageError
+from app.settings import Settings
+from cli import deploy
 from cli.doctor import examination
 from cli.doctor.finding import Finding
-from cli.errors import KcgaError, UsageError
-from cli.settings import Settings
 from domain.messages import ConsumerReport
-from tests.cli.watch_messages import BEGAN, report
+from tests.sandbox.watch_messages import BEGAN, report
 
 REMOTE = "sc://spark:15002/;token=geheim"
 SETTINGS = """

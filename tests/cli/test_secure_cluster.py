@@ -25,19 +25,19 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from app.components import command, consumer_command
+from app.jars import KAFKA, obtain
+from app.java import Java
+from app.settings import Settings, load
+from app.topics import Cluster as Topics
 from cli.acls import Component, Resource, Right, pattern_of, principal, rights
-from cli.components import command, consumer_command
 from cli.doctor.kafka import check_kafka
-from cli.embedded.broker import Broker
-from cli.embedded.jars import KAFKA, obtain
-from cli.embedded.java import Java
-from cli.embedded.security import BrokerSecurity
-from cli.settings import Settings, load
-from cli.topics import Cluster as Topics
 from consumer.verify import verify
 from controller.local_processes import LocalProcesses
 from domain.messages import Action, ConsumerCommand, PartitionRef
 from domain.topics import METADATA
+from sandbox.broker import Broker
+from sandbox.security import BrokerSecurity
 from tests.conftest import installed
 from tests.services import SharedSpark
 from tests.tools import OPENSSL

@@ -7,14 +7,14 @@ import pytest
 from rich.console import Console
 
 from cli.watch.glyphs import TopicPalette
-from cli.watch.incident import Incident
 from cli.watch.plain_lines import PlainLines
 from cli.watch.screen import GroupScreen
 from cli.watch.terminal import LiveView
 from controller.status.group_fold import GroupFold, GroupMessage
 from controller.status.group_view import GroupView
 from domain.messages import ConsumerState
-from tests.cli.watch_messages import (
+from sandbox.incident import Incident
+from tests.sandbox.watch_messages import (
     BEGAN,
     CAPACITY,
     PACKING,

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.watch import figures
+from app import figures
 from cli.watch.bars import Scale, axis, bar
 from cli.watch.glyphs import ASCII, UNICODE, TopicPalette
 from cli.watch.sparkline import resample, sparkline
 from controller.status.group_view import HeldPartition, Sample
-from tests.cli.watch_messages import partition
+from tests.sandbox.watch_messages import partition
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.embedded.jars import DELTA, obtain
+from app.jars import DELTA, obtain
 from consumer.settings import ConsumerSettings
 from tests.consumer.consumer_driver import Driver, RunningConsumer, StartConsumer, StartProcess
 from tests.consumer.consumer_program import ConsumerProgram

@@ -13,15 +13,15 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cli.embedded.broker import Broker
-from cli.embedded.jars import DELTA, KAFKA, obtain
-from cli.embedded.java import Java
-from cli.embedded.spark import SparkConnectServer
+from app.jars import DELTA, KAFKA, obtain
+from app.java import Java
 from consumer.runner import LeaseError
 from consumer.settings import ConsumerSettings
 from consumer.verify import PartitionAccount, verify
 from domain.messages import ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition
+from sandbox.broker import Broker
+from sandbox.spark import SparkConnectServer
 from tests.consumer.consumer_driver import PATIENCE_S, Driver, RunningConsumer, StartConsumer, StartProcess
 from tests.services import SharedSpark
 

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from cli.embedded.java import Java
+from app.java import Java
 from consumer import jvm
 
 

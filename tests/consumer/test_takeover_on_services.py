@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from brokers.transactions import FencedError
-from cli.embedded.broker import Broker
-from cli.embedded.spark import SparkConnectServer
 from consumer.batch import Record
 from consumer.claims import RELEASED, Committed, claim
 from consumer.kafka import common_config, reading_config
@@ -19,6 +17,8 @@ from consumer.table import rows
 from consumer.takeover import take_over
 from consumer.verify import PartitionAccount, verify
 from domain.partitions import TopicPartition
+from sandbox.broker import Broker
+from sandbox.spark import SparkConnectServer
 from tests.consumer.consumer_driver import Driver
 
 TODAY = date(2026, 1, 31)

@@ -6,7 +6,7 @@ from controller.machine import State
 from controller.settings import ControllerSettings
 from controller.status.board import Board
 from controller.status.metrics import GroupMetrics
-from tests.cli.watch_messages import BEGAN, decision, report, write_speeds
+from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 
 SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0)
 HOSTILE = "<script>alert(1)</script>"

@@ -12,8 +12,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition as Position
 
-from cli.embedded.broker import Broker
-from cli.topics import Cluster
+from app.topics import Cluster
 from consumer.threads import in_thread
 from controller import kafka
 from controller.kafka import KafkaLink
@@ -34,6 +33,7 @@ from domain.messages import (
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from domain.topics import CONTROLLER_PARTITION, TopicNames
+from sandbox.broker import Broker
 from solver import solve
 from tests.transactional_brokers import Brokers
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import Producer
 
-from cli.topics import Cluster
+from app.topics import Cluster
 from controller.commands import Claim
 from controller.former_writers import Reach
 from controller.history import Beginning

@@ -8,8 +8,8 @@ from controller.status.board import FULL_DECISIONS, HUNG_S, LIVE_S, Board
 from controller.status.group_view import Sample
 from controller.status.picture import ConsumerPicture, course
 from domain.messages import ControllerClaim
-from tests.cli.watch_messages import BEGAN, decision, report, write_speeds
 from tests.controller.status_messages import SETTINGS, Clock, told_board
+from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 
 
 def consumer(board: Board, number: int) -> ConsumerPicture:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from controller.status.clocks import TOLERATED_S, WINDOW_S, Clocks, Sender, apart
 from domain.messages import ControlAction, ControllerClaim, ControlRequest
-from tests.cli.watch_messages import BEGAN, decision, report, write_speeds
 from tests.controller.status_messages import SETTINGS, Clock, registry_of, told_board
+from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 
 MONITOR, CONSUMER = Sender("monitor"), Sender("consumer", 3)
 

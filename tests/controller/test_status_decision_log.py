@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from controller.status.decision_log import DecisionLog, DecisionTotals, Planned
 from domain.messages import Decision
-from tests.cli.watch_messages import BEGAN, decision, partition
+from tests.sandbox.watch_messages import BEGAN, decision, partition
 
 ALONE = {"orders-0": (None, 1), "orders-1": (None, 1)}
 APART = {"orders-0": (1, 1), "orders-1": (1, 2)}

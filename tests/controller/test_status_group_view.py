@@ -10,7 +10,7 @@ from controller.status.group_fold import GroupFold, GroupMessage
 from controller.status.group_view import GroupView, HeldPartition, Sample, Transit
 from domain.messages import ConsumerState, ControllerClaim, WriteSpeedReport
 from domain.speeds import Lag, WriteSpeeds
-from tests.cli.watch_messages import BEGAN, cycle, decision, partition, read, report, story, told, write_speeds
+from tests.sandbox.watch_messages import BEGAN, cycle, decision, partition, read, report, story, told, write_speeds
 
 MOVE = {"orders-0": (1, 1), "orders-1": (1, 2)}
 

@@ -10,9 +10,9 @@ from controller.status.app import make_app
 from controller.status.board import Board
 from controller.status.server import StatusServer
 from domain.messages import ControlAction
-from tests.cli.watch_messages import BEGAN, decision, report, write_speeds
 from tests.controller.status_messages import HOSTILE, SETTINGS, Clock, registry_of, told_board
 from tests.page_watch import DESKTOP, PHONE, opened, serious_faults
+from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 
 TOKEN = "a-token-of-some-length"  # noqa: S105
 

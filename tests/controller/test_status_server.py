@@ -14,8 +14,8 @@ from controller.status import server as of_server
 from controller.status.app import make_app
 from controller.status.board import Board
 from controller.status.server import PortError, StatusServer
-from tests.cli.watch_messages import BEGAN, report
 from tests.controller.status_messages import registry_of, told_board
+from tests.sandbox.watch_messages import BEGAN, report
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from itertools import takewhile
 
-from cli.chaos import schedule as chaos
+from sandbox.chaos import schedule as chaos
 
 GAPS_S = (2.0, 8.0)
 """From one fault to the next: many last longer than that, so several hold at one time."""

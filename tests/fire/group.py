@@ -11,19 +11,19 @@ from pathlib import Path
 import structlog
 from confluent_kafka import Consumer, KafkaException
 
+from app.child import Child
+from app.components import command, consumer_command
+from app.settings import Settings, load
+from app.topics import Cluster
 from bench.stepped_load import SteppedLoad
 from brokers import log_offsets
-from cli.components import command, consumer_command
-from cli.embedded.child import Child
-from cli.embedded.load_profile import Course, LoadProfile
-from cli.settings import Settings, load
-from cli.topics import Cluster
-from cli.up.services import Services
-from cli.up.settings_file import settings_text
 from controller.local_processes import LocalProcesses
 from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
 from monitor.group_commits import GroupCommits
+from sandbox.load_profile import Course, LoadProfile
+from sandbox.services import Services
+from sandbox.settings_file import settings_text
 
 log = structlog.get_logger()
 

@@ -23,15 +23,15 @@ import structlog
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from app.settings import Settings
+from app.topics import Cluster
 from bench.pipeline import waits_of
 from brokers import log_offsets
-from cli.settings import Settings
-from cli.topics import Cluster
-from cli.up.services import Services
-from cli.up.settings_file import CONSUMER_CAPACITY
 from consumer.verify import verify
 from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
+from sandbox.services import Services
+from sandbox.settings_file import CONSUMER_CAPACITY
 from tests.broker_cluster import BrokerCluster
 from tests.conftest import cannot, installed
 from tests.consumer.table_files import files

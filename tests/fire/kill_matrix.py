@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import structlog
 
-from cli.topics import Cluster
-from cli.up.services import Services
-from cli.up.settings_file import CONSUMER_CAPACITY
-from cli.watch.observer import Observer
+from app.topics import Cluster
 from consumer.verify import verify
 from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
+from sandbox.observer import Observer
+from sandbox.services import Services
+from sandbox.settings_file import CONSUMER_CAPACITY
 from tests.broker_cluster import BrokerCluster
 from tests.fire.group import WITHIN_S, Group, configure
 from tests.services import SharedSpark

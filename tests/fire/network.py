@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from cli.embedded.ports import LOOPBACK, free_port
+from sandbox.ports import LOOPBACK, free_port
 
 CHUNK_BYTES = 64 * 1024
 _BEFORE_NAME = struct.Struct(">i h h i h")

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from unittest.mock import patch
 
-from cli import components, main
+from app import components
+from cli import main
 from domain.assignment import ConsumerId
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from cli import logs
+from app import logs
 from consumer.verify import verify
 from tests.fire.faults import Fault, Kind, schedule
 from tests.fire.scene import Scene

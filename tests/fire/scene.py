@@ -12,20 +12,20 @@ from pathlib import Path
 
 import psutil
 
-from cli.chaos.freezer import Freezer
-from cli.components import command, consumer_command
-from cli.embedded.child import Child
-from cli.embedded.jars import DELTA, obtain
-from cli.embedded.java import find_java
-from cli.embedded.load import LoadReport, run_load
-from cli.embedded.load_profile import demo_profile
-from cli.embedded.spark import SparkConnectServer
-from cli.settings import load
-from cli.topics import Cluster
-from cli.up.services import Services
-from cli.up.settings_file import CONSUMER_CAPACITY, settings_text
+from app.child import Child
+from app.components import command, consumer_command
+from app.jars import DELTA, obtain
+from app.java import find_java
+from app.settings import load
+from app.topics import Cluster
 from controller.local_processes import LocalProcesses, running_consumers
 from domain.assignment import ConsumerId
+from sandbox.chaos.freezer import Freezer
+from sandbox.load import LoadReport, run_load
+from sandbox.load_profile import demo_profile
+from sandbox.services import Services
+from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
+from sandbox.spark import SparkConnectServer
 from tests.broker_cluster import BROKERS, BrokerCluster
 from tests.fire.disk import SmallDisk
 from tests.fire.echo import Echo

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.chaos.schedule import FIRST_AFTER_S
+from sandbox.chaos.schedule import FIRST_AFTER_S
 from tests.fire.faults import LONGEST_S, Kind, schedule
 
 SEEDS = st.integers(0, 2**31 - 1)

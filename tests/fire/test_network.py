@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.embedded.ports import LOOPBACK
+from sandbox.ports import LOOPBACK
 from tests.fire.network import Line, Network
 
 PATIENCE_S = 30.0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.cli.watch_messages import cycle, read, report
 from tests.fire.witness import HOUR_S, by_brokers_clock
+from tests.sandbox.watch_messages import cycle, read, report
 
 ARRIVED = 1_000_000.0
 

@@ -12,11 +12,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from brokers import log_offsets
-from cli.watch.readers import MostReaders, ReadLog, most_readers
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, ConsumerState, MessageError, decode_to_controller
 from domain.partitions import TopicPartition
 from domain.topics import CONTROLLER_PARTITION
+from sandbox.readers import MostReaders, ReadLog, most_readers
 
 REQUEST_LIMIT_S = 20.0
 HOUR_S = 3600.0

@@ -17,9 +17,9 @@ import psutil
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from cli.embedded.child import Child
-from cli.embedded.ports import LOOPBACK, free_port, listens
+from app.child import Child
 from controller.kubernetes.api import Unanswered
+from sandbox.ports import LOOPBACK, free_port, listens
 
 MODULE = Path(__file__).with_name("controlplane")
 READY_WITHIN_S = 120.0

@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.embedded.child import Child
-from cli.embedded.jars import cache_folder
-from cli.errors import KcgaError
+from app.child import Child
+from app.errors import KcgaError
+from app.jars import cache_folder
 
 _BUILD_WITHIN_S = 45 * 60
 

@@ -13,12 +13,12 @@ from typing import Any, Protocol, Self
 from kubernetes import client
 
 from cli.deploy import render
-from cli.embedded.load import LoadReport, run_load
-from cli.embedded.load_profile import Course, LoadProfile
-from cli.watch.observer import Observer
 from controller.status.group_view import GroupView
 from domain.partitions import TopicPartition
 from domain.topics import TopicNames
+from sandbox.load import LoadReport, run_load
+from sandbox.load_profile import Course, LoadProfile
+from sandbox.observer import Observer
 from tests.kubernetes.control_plane import ControlPlane
 
 NAMESPACE = "kcga"

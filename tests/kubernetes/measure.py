@@ -14,15 +14,15 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 from kubernetes import client
 
+from app.jars import DELTA, KAFKA, obtain
+from app.java import find_java
 from bench.figures import markdown_table, run_facts, write_page
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli.embedded.broker import Broker
-from cli.embedded.jars import DELTA, KAFKA, obtain
-from cli.embedded.java import find_java
-from cli.embedded.spark import SparkConnectServer
 from controller.kubernetes.deployment import parse_template
 from controller.kubernetes.fleet import KubernetesFleet
 from controller.kubernetes.settings import KubernetesSettings
+from sandbox.broker import Broker
+from sandbox.spark import SparkConnectServer
 from tests.kubernetes.control_plane import MODULE, ControlPlane
 from tests.kubernetes.go_program import build
 from tests.kubernetes.group import HIGH, LOW, PARTITIONS, GroupOnKubernetes, Readiness, a_group

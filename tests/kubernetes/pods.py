@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.embedded.child import Child
-from cli.embedded.ports import LOOPBACK, free_port, listens
+from app.child import Child
 from consumer.verify import verify
+from sandbox.ports import LOOPBACK, free_port, listens
 from tests.conftest import CreateTopic
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.go_program import program

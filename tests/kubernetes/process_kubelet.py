@@ -26,8 +26,8 @@ from typing import Any, Self
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from cli.embedded.child import Child
-from cli.errors import KcgaError
+from app.child import Child
+from app.errors import KcgaError
 from controller.kubernetes.api import NOT_FOUND, Unanswered
 from controller.kubernetes.mirror import Mirror
 

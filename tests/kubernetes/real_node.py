@@ -21,9 +21,9 @@ from typing import Any, Self
 
 from kubernetes import client
 
-from cli.embedded.child import Child
-from cli.embedded.ports import free_port
-from cli.errors import KcgaError
+from app.child import Child
+from app.errors import KcgaError
+from sandbox.ports import free_port
 from tests.kubernetes import control_plane
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.go_program import build

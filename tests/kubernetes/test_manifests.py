@@ -8,8 +8,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from app.errors import UsageError
 from cli.deploy import OVERLAYS, OWN_VARIABLES, VARIABLES, render
-from cli.errors import UsageError
 from cli.main import app
 from controller.kubernetes.deployment import Owner, deployment, parse_template
 from tests.kubernetes.control_plane import ControlPlane

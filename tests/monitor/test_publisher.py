@@ -9,7 +9,7 @@ from domain.messages import WriteSpeedReport
 from monitor import publisher
 from monitor.connection import ConnectionSettingsError
 from monitor.publisher import ReportPublisher
-from tests.cli.watch_messages import BEGAN, write_speeds
+from tests.sandbox.watch_messages import BEGAN, write_speeds
 
 Delivered = Callable[[KafkaError | None, object], None]
 

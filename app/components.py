@@ -1,0 +1,129 @@
+"""Runs one component in this process until it is asked to end: what `kcga monitor|controller|consumer` do."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException
+
+from app.errors import KcgaError, UsageError
+from app.interrupts import stop_on_signals
+from app.own_spark import with_jars
+from app.refusals import reason
+from app.settings import Settings, load
+from app.topics import Cluster
+
+if TYPE_CHECKING:
+    from controller.fleet import ConsumerFleet
+
+
+def run_monitor(file: Path) -> None:
+    from app.telemetry import monitor as telemetry
+    from monitor.connection import ConnectionSettingsError
+    from monitor.interest import is_expression
+    from monitor.runner import Monitor
+
+    settings = load(file)
+    _cluster(settings).require(topic for topic in settings.monitor.topics if not is_expression(topic))
+    topics = settings.topics
+    try:
+        monitor = Monitor(
+            settings.monitor,
+            settings.kafka.bootstrap_servers,
+            settings.kafka.client,
+            write_speed_topic=topics.write_speed,
+            own_topics=frozenset({topics.write_speed, topics.metadata, topics.decisions}),
+            group=settings.kafka.group,
+        )
+        with telemetry.observed(settings) as observe, stop_on_signals() as stop:
+            monitor.run(stop, observe)
+    except ConnectionSettingsError as error:
+        raise UsageError(f"kafka.client in {file}: {error}") from error
+
+
+def run_controller(file: Path) -> None:
+    from app.telemetry import controller as telemetry
+    from controller.kafka import DeposedError, KafkaLink
+    from controller.runner import run
+    from solver import solve
+
+    settings = load(file)
+    _cluster(settings)
+    kafka = settings.kafka
+    with (
+        telemetry.observed(settings) as audience,
+        stop_on_signals() as stop,
+        _fleet(settings, file, stop, audience.stands_by) as fleet,
+    ):
+        if fleet is None:
+            return
+        link = KafkaLink(kafka.bootstrap_servers, kafka.group, kafka.client, settings.topics.names)
+        try:
+            run(settings.controller, link, fleet, solve, stop, audience=audience)
+        except DeposedError as error:
+            raise KcgaError(str(error)) from error
+        except KafkaException as error:
+            why = reason(error.args[0])
+            raise KcgaError(f"Kafka at {kafka.bootstrap_servers} does not serve the controller: {why}") from error
+        finally:
+            link.close()
+
+
+@contextmanager
+def _fleet(
+    settings: Settings, file: Path, stop: threading.Event, stands_by: Callable[[], None]
+) -> Iterator["ConsumerFleet | None"]:
+    """Where the consumers are, once this controller may begin; None where it is asked to end before."""
+    if settings.fleet == "kubernetes":
+        from app.kubernetes import on_kubernetes
+
+        with on_kubernetes(settings, file, stop, stands_by) as deployments:
+            yield deployments
+    else:
+        from controller.local_processes import LocalProcesses
+
+        local = settings.local
+        of_consumers = local.consumer_settings or file
+        yield LocalProcesses(local.folder, lambda consumer: consumer_command(consumer, of_consumers), local.grace_s)
+
+
+def run_consumer(number: int, file: Path) -> None:
+    from app import memory
+    from app.telemetry import consumer as telemetry
+    from consumer.runner import ConsumerError, run
+
+    settings = with_jars(load(file))
+    memory.keep_little()
+    try:
+        with telemetry.observed(settings, number) as observe, stop_on_signals() as stop:
+            run(
+                consumer=number,
+                group=settings.kafka.group,
+                bootstrap_servers=settings.kafka.bootstrap_servers,
+                client_config=settings.kafka.client,
+                settings=settings.consumer,
+                metadata_topic=settings.topics.metadata,
+                stop=stop,
+                observe=observe,
+            )
+    except ConsumerError as error:
+        raise KcgaError(f"consumer {number} ends: {error}") from error
+
+
+def command(*arguments: str) -> list[str]:
+    """A kcga command in this environment."""
+    return [sys.executable, "-m", "cli.main", *arguments]
+
+
+def consumer_command(consumer: int, file: Path) -> list[str]:
+    return command("consumer", str(consumer), "--settings", str(file.resolve()))
+
+
+def _cluster(settings: Settings) -> Cluster:
+    """The cluster, with the topics that the components talk through."""
+    cluster = Cluster(settings.kafka.bootstrap_servers, settings.kafka.client)
+    cluster.ensure_internal_topics(settings.topics.names, settings.controller.highest_consumer)
+    return cluster

@@ -1,0 +1,45 @@
+"""What an operator asks of the controller: to pause, to go on, to make a plan."""
+
+import time
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from app.errors import KcgaError
+from app.refusals import of_settings, reason
+from app.settings import Settings
+from app.topics import Cluster
+from domain.messages import ControlAction, ControlRequest
+from domain.topics import CONTROLLER_PARTITION
+
+REQUEST_TIMEOUT_S = 15.0
+
+
+def ask(settings: Settings, action: ControlAction) -> str:
+    """Sends the request; returns what is to be said of it. The controller acts on it within a second.
+
+    Raises:
+        KcgaError: the cluster does not take it, or no controller has ever run with these settings.
+    """
+    kafka, topic = settings.kafka, settings.topics.metadata
+    if topic not in Cluster(kafka.bootstrap_servers, kafka.client).partitions():
+        raise KcgaError(
+            f"there is no topic {topic} at {kafka.bootstrap_servers}: no controller has run with these settings"
+        )
+    failure: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _record: Message) -> None:
+        if error is not None:
+            failure.append(error)
+
+    with of_settings():
+        producer = Producer({"log_level": 0, **kafka.client, "bootstrap.servers": kafka.bootstrap_servers})
+    request = ControlRequest(group=kafka.group, action=action, sent_at=time.time())
+    try:
+        producer.produce(topic, request.encode(), partition=CONTROLLER_PARTITION, on_delivery=delivered)
+        waiting = producer.flush(REQUEST_TIMEOUT_S)
+    except (KafkaException, BufferError) as error:
+        raise KcgaError(f"{topic} at {kafka.bootstrap_servers} takes no request: {error}") from error
+    if failure or waiting:
+        why = reason(failure[0]) if failure else f"no answer within {REQUEST_TIMEOUT_S:g} s"
+        raise KcgaError(f"{topic} at {kafka.bootstrap_servers} takes no request: {why}")
+    return f"the controller of {kafka.group} was asked to {action.value}"

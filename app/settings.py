@@ -1,0 +1,257 @@
+"""The settings file: one section for each component, checked as a whole before anything starts."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from app.errors import UsageError
+from consumer.settings import ConsumerSettings
+from controller.kubernetes.settings import NAME, KubernetesSettings
+from controller.settings import ControllerSettings
+from domain import topics
+from domain.secrecy import is_secret, masked
+from domain.topics import LEGAL_NAME, TopicNames
+from monitor.settings import MonitorSettings
+
+
+def _legal(name: str) -> str:
+    if not LEGAL_NAME.fullmatch(name):
+        raise ValueError("a topic's name must be 1 to 249 letters, digits, dots, underscores or hyphens, not . or ..")
+    return name
+
+
+TopicName = Annotated[str, AfterValidator(_legal)]
+
+NAMED_BY_TOPIC = frozenset({"pinned", "schemas", "tables"})
+"""Settings whose own names are those of topics, partitions and columns."""
+
+Port = Annotated[int, Field(ge=0, le=65_535)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class KafkaSettings(Section):
+    """Where the cluster is, and which group reads."""
+
+    bootstrap_servers: Annotated[str, Field(min_length=1)]
+    """Brokers to begin with: `host:port`, several with commas."""
+    group: Annotated[str, Field(min_length=1, max_length=200)] = "kcga"
+    """The consumer group under which offsets are committed."""
+    client: Annotated[Mapping[str, str], Field(repr=False)] = {}
+    """Further settings of all Kafka clients by librdkafka's names, such as `security.protocol`."""
+
+
+class TopicSettings(Section):
+    """The topics that kcga's components talk through."""
+
+    write_speed: TopicName = topics.WRITE_SPEED
+    metadata: TopicName = topics.METADATA
+    decisions: TopicName = topics.DECISIONS
+
+    @model_validator(mode="after")
+    def _each_is_another(self) -> Self:
+        names = (self.write_speed, self.metadata, self.decisions)
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"write_speed, metadata and decisions must be three topics: {min(twice)!r} is named twice")
+        return self
+
+    @property
+    def names(self) -> TopicNames:
+        return TopicNames(write_speed=self.write_speed, metadata=self.metadata, decisions=self.decisions)
+
+
+class LocalSettings(Section):
+    """Consumers as processes of this machine."""
+
+    folder: Path = Path("kcga-consumers")
+    """Where their logs and the files that name their processes are."""
+    grace_s: Annotated[float, Field(ge=0.001, le=86_400, allow_inf_nan=False)] = 20.0
+    """How long a consumer that is asked to leave may take before it is killed."""
+    consumer_settings: Path | None = None
+    """The settings file that consumers are started with, where it is not the controller's own: so they can be another
+    user of the cluster, with fewer rights."""
+
+
+class HttpSettings(Section):
+    """What is served over HTTP: health and metrics by all components, the status page by the controller."""
+
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """The address to listen on: by default this machine's own, which nobody reaches from outside. Everything can be
+    read by whoever reaches it."""
+    controller_port: Port | None = 8470
+    """Of the status page, its API, health and metrics; 0 for any that is free."""
+    monitor_port: Port | None = None
+    """Of the monitor's health and metrics; none are served unless set."""
+    consumer_port: Port | None = None
+    """Of the consumers' health and metrics; with several consumers on one machine 0, any that is free."""
+    probe_port: Port | None = None
+    """Of `/healthz` and `/readyz` once more, by a server of their own: whatever reaches the other ports keeps nobody
+    from asking whether the process lives. For pods, where each process has an address of its own."""
+    allowed_hosts: tuple[Annotated[str, Field(pattern=r"^(\*|(\*\.)?[A-Za-z0-9._-]+)$")], ...] = ()
+    """Names under which a browser, a proxy or a scraper may ask, `*.example.com` for all that end so. Addresses,
+    `localhost` and `host` are fine without. Any other name may be that of a page elsewhere, which would read what is
+    here (DNS rebinding)."""
+    token: SecretStr | None = None
+    """Who sends it may pause, resume and re-plan over HTTP; nobody can unless it is set. 16 ASCII characters or more,
+    without spaces."""
+    partition_series: bool = True
+    """Whether metrics have series for each partition; large groups have thousands."""
+
+    @field_validator("token")
+    @classmethod
+    def _can_be_sent(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None and not re.fullmatch(r"[!-~]{16,}", token.get_secret_value()):
+            raise ValueError("a token must have 16 characters or more, all of them ASCII and none a space")
+        return token
+
+
+class _Environment(EnvSettingsSource):
+    """Variables; one that ought to be JSON and is none stays text, which is then refused by its own name."""
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        try:
+            return super().decode_complex_value(field_name, field, value)
+        except (ValueError, RecursionError):
+            return value
+
+
+class Settings(BaseSettings):
+    """All settings. The environment goes before the file: `KCGA_KAFKA__GROUP` is `group` in `[kafka]`."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix="KCGA_",
+        env_nested_delimiter="__",
+        use_attribute_docstrings=True,
+        nested_model_default_partial_update=True,
+    )
+
+    kafka: KafkaSettings
+    topics: TopicSettings = TopicSettings()
+    monitor: MonitorSettings
+    controller: ControllerSettings = ControllerSettings()
+    consumer: ConsumerSettings
+    local: LocalSettings = LocalSettings()
+    http: HttpSettings = HttpSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    fleet: Annotated[Literal["local", "kubernetes"], Field(validate_default=True)] = "local"
+    """Where consumers are: processes of the controller's machine, or Deployments."""
+
+    @field_validator("monitor")
+    @classmethod
+    def _reads_no_topic_of_ours(cls, monitor: MonitorSettings, info: ValidationInfo) -> MonitorSettings:
+        own = info.data.get("topics")
+        for name, topic in own or ():
+            if topic in monitor.topics:
+                raise ValueError(
+                    f"{topic!r} is a topic to read, and is topics.{name}, too, where kcga's own messages go: it must "
+                    "be one of the two"
+                )
+        return monitor
+
+    @field_validator("consumer")
+    @classmethod
+    def _ends_before_it_is_taken_for_dead(cls, consumer: ConsumerSettings, info: ValidationInfo) -> ConsumerSettings:
+        controller = info.data.get("controller")
+        if controller is not None and consumer.lease_s >= controller.heartbeat_timeout_s:
+            raise ValueError(
+                f"lease_s ({consumer.lease_s:g}) must be less than heartbeat_timeout_s of the controller "
+                f"({controller.heartbeat_timeout_s:g}): a consumer ends before its partitions are given to others"
+            )
+        return consumer
+
+    @field_validator("consumer")
+    @classmethod
+    def _may_read_what_it_is_given(cls, consumer: ConsumerSettings, info: ValidationInfo) -> ConsumerSettings:
+        controller = info.data.get("controller")
+        limit = consumer.rate_limit
+        if controller is not None and limit is not None and limit < controller.consumer_capacity:
+            raise ValueError(
+                f"rate_limit ({limit:g}) must not be less than consumer_capacity of the controller "
+                f"({controller.consumer_capacity:g}): a consumer would fall behind with what it is given"
+            )
+        return consumer
+
+    @field_validator("fleet")
+    @classmethod
+    def _has_a_name_on_kubernetes(cls, fleet: str, info: ValidationInfo) -> str:
+        kafka, kubernetes = info.data.get("kafka"), info.data.get("kubernetes")
+        if fleet == "kubernetes" and kafka is not None and kubernetes is not None:
+            name = kubernetes.named_after(kafka.group)
+            if not NAME.fullmatch(name):
+                raise ValueError(
+                    f"the group's name, {name!r}, is none for objects of Kubernetes: set kubernetes.name to at most 40 "
+                    "lower case letters, digits and -, a letter first"
+                )
+        return fleet
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return _Environment(settings_cls), init_settings
+
+
+def load(file: Path, **instead: str) -> Settings:
+    """The settings in a TOML file.
+
+    Args:
+        file: where they are.
+        instead: settings at the top that go before those of the file.
+
+    Raises:
+        UsageError: the file cannot be read, or a setting is missing, unknown or out of range; names all of them.
+    """
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"the settings file {file} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the settings file {file} is no valid TOML: {error}") from error
+    except RecursionError:
+        raise UsageError(f"the settings file {file} is nested too deeply: no setting is") from None
+    try:
+        return Settings(**{**values, **instead})
+    except ValidationError as error:
+        faults = "\n".join(f"  {_describe(fault)}" for fault in error.errors(include_url=False))
+        raise UsageError(f"the settings in {file} are wrong:\n{faults}") from error
+
+
+_OF_ANOTHER_KIND = ("dict_type", "tuple_type", "model_type")
+_SHOWN_WITHOUT_VALUE = ("missing", "extra_forbidden", *_OF_ANOTHER_KIND)
+"""The value says nothing more, and nobody knows what is in it."""
+
+
+def _describe(fault: Mapping[str, Any]) -> str:
+    """One line, without secrets."""
+    names = [str(part) for part in fault["loc"]]
+    what = str(fault["msg"]).removeprefix("Value error, ")
+    if fault["type"] in _OF_ANOTHER_KIND:
+        what = "must be a table or a list, and in the environment JSON"
+    said = fault["type"] in _SHOWN_WITHOUT_VALUE or fault["input"] is None or isinstance(fault["input"], dict)
+    given = "" if said or any(map(is_secret, names)) else f" (it is {fault['input']!r})"
+    return masked(f"{'.'.join(names)}: {what[0].lower()}{what[1:]}{given}")

@@ -1,0 +1,87 @@
+"""The controller's status page, health and metrics."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Literal
+
+import structlog
+from starlette.types import ASGIApp
+
+from app.control import ask
+from app.decisions import newest_decisions
+from app.errors import KcgaError
+from app.settings import HttpSettings, Port, Settings
+from app.telemetry.exporter import Probes, listening, probes_app
+from app.telemetry.process import process_registry
+from controller.runner import Audience
+from controller.status.app import AskError, make_app
+from controller.status.board import Board
+from controller.status.metrics import GroupMetrics
+from controller.status.server import StatusServer
+from domain.messages import ControlAction
+
+log = structlog.get_logger(__name__)
+
+RECALLED = 100
+"""So many decisions of the controllers before are shown."""
+
+
+@contextmanager
+def observed(settings: Settings) -> Iterator[Audience]:
+    """What is to be told of everything the controller does; serves what comes of it, where a port is set.
+
+    A port that is taken is a warning: whether the group is controlled does not depend on a page.
+    """
+    page = _listening(settings.http, "controller_port", "the status page")
+    probes = _listening(settings.http, "probe_port", "health")
+    if page is None and probes is None:
+        yield Audience()
+        return
+    board = Board(settings.kafka.group, settings.controller)
+    with ExitStack() as serving:
+        if page is not None:
+            threading.Thread(target=_recall, args=(settings, board), name="recall", daemon=True).start()
+            serving.enter_context(page.serve(_page(settings, board, page.stopping)))
+        if probes is not None:
+            serving.enter_context(probes.serve(probes_app(Probes(board.alive, board.ready))))
+        yield board
+
+
+def _listening(http: HttpSettings, setting: Literal["controller_port", "probe_port"], what: str) -> StatusServer | None:
+    port: Port | None = getattr(http, setting)
+    if port is None:
+        return None
+    try:
+        return listening(http, port, what)
+    except KcgaError as error:
+        log.warning(f"{what} is not served", reason=str(error), setting=f"http.{setting}")
+        return None
+
+
+def _page(settings: Settings, board: Board, stopping: Callable[[], bool]) -> ASGIApp:
+    http = settings.http
+    registry = process_registry()
+    registry.register(GroupMetrics(board, settings.kafka.group, by_partition=http.partition_series))
+
+    def pass_on(action: ControlAction) -> None:
+        try:
+            ask(settings, action)
+        except KcgaError as error:
+            raise AskError(str(error)) from error
+
+    return make_app(
+        board,
+        registry,
+        ask=pass_on,
+        token=http.token.get_secret_value() if http.token else None,
+        stopping=stopping,
+    )
+
+
+def _recall(settings: Settings, board: Board) -> None:
+    """The decisions of controllers before this one; their absence is no reason not to control."""
+    try:
+        board.recall(reversed(newest_decisions(settings, RECALLED)))
+    except KcgaError as error:
+        log.warning("the status page lacks past decisions", reason=str(error))

@@ -1,0 +1,299 @@
+"""One run of the demonstration on services that are up: the components, the load, the picture and the proof."""
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+import psutil
+from confluent_kafka import Consumer, KafkaException
+from rich.console import Console
+
+from app.child import Child
+from app.components import command, consumer_command
+from app.errors import KcgaError
+from app.interrupts import Interrupts
+from app.settings import Settings, load
+from app.topics import REQUEST_TIMEOUT_S, Cluster
+from brokers import log_offsets
+from controller.local_processes import LocalProcesses, running_consumers
+from controller.status.group_view import GroupView
+from domain.partitions import TopicPartition
+from sandbox.chaos.chaos import Chaos, Target
+from sandbox.incident import Incident
+from sandbox.load_profile import DEMO_PERIOD_S, LoadProfile, demo_profile
+from sandbox.observer import Observer
+from sandbox.server import READY_WITHIN_S
+from sandbox.services import Services
+from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
+from sandbox.summary import Summary, summarize
+from sandbox.supervisor import Supervisor
+
+NO_PROGRESS_S = 120.0
+"""After a fault a group begins to read again well within it, on a busy machine too."""
+LAG_SETTLES_S = 2.5
+"""What the monitor tells so long after the last record counts that record in."""
+REFRESH_S = 0.25
+PHASE_S = 1.0
+LOAD, CONTROLLER, MONITOR = "the load generator", "the controller", "the monitor"
+STEADY = 0.02
+"""A load that changes by a smaller share than this within two `PHASE_S` is called steady."""
+
+
+class View(Protocol):
+    """Shows the group while the context is entered."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+    def update(self, view: GroupView, phase: str | None, incidents: Sequence[Incident]) -> None: ...
+
+
+class Demonstration:
+    """One run on services that are up.
+
+    Args:
+        folder: takes settings, logs and the lake.
+        services: what it runs on.
+        console: where the status page's address is shown, and what takes long.
+        interrupts: the first of them ends the load, and with it the run.
+        view: makes what shows the group, of a consumer's capacity and of what a plan gives it at most, in bytes/s.
+        seconds: how long the load lasts; until it is interrupted where there is none.
+        seed: of the records that are produced, and of the faults.
+        chaos_every_s: from one fault to the next; nothing is broken on purpose where there is none.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        services: Services,
+        console: Console,
+        interrupts: Interrupts,
+        view: Callable[[float, float], View],
+        *,
+        seconds: float | None,
+        seed: int,
+        chaos_every_s: float | None = None,
+    ) -> None:
+        self._folder = folder
+        self._services = services
+        self._console = console
+        self._interrupts = interrupts
+        self._view_of = view
+        self._seconds = seconds
+        self._seed = seed
+        self._chaos_every_s = chaos_every_s
+        self._incidents: list[Incident] = []
+        self._profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix)
+        self._settings_file = folder / "settings.toml"
+        self._settings_file.write_text(settings_text(services, self._profile, folder))
+        self._settings = load(self._settings_file)
+        self._fleet_folder = self._settings.local.folder
+
+    def run(self) -> Summary:
+        """From the first record to the proof.
+
+        Raises:
+            KcgaError: a component keeps ending by itself, or what is needed for the proof cannot be had.
+        """
+        _create_topics(self._settings, self._profile)
+        with ExitStack() as stack:
+            observer = stack.enter_context(
+                Observer(
+                    self._services.bootstrap_servers,
+                    names=self._settings.topics.names,
+                    group=self._settings.kafka.group,
+                    since=time.time(),
+                    silent_after_s=self._settings.controller.heartbeat_timeout_s,
+                )
+            )
+            with ExitStack() as group:
+                group.callback(self._end_consumers)
+                supervisor = group.enter_context(Supervisor(self._tell))
+                for server in self._services.servers:
+                    supervisor.watch(server.child, server.begin_again)
+                for child in (self._component(MONITOR), self._component(CONTROLLER), self._load_generator()):
+                    supervisor.begin(child)
+                chaos = self._chaos(supervisor)
+                group.callback(chaos.end)
+                self._say_where()
+                began = time.monotonic()
+                with self._view() as view, self._interrupts.ask_first() as stop:
+
+                    def show(phase: str) -> None:
+                        view.update(observer.snapshot(), phase, self._incidents)
+
+                    elapsed = 0.0
+                    while not stop.wait(REFRESH_S) and (self._seconds is None or elapsed < self._seconds):
+                        supervisor.look_after()
+                        chaos.look_after(elapsed)
+                        show(self._phase(supervisor.runs_s(LOAD)))
+                        elapsed = time.monotonic() - began
+                    self._mend(supervisor, chaos, show)
+                    produced = self._end_load(supervisor)
+                    self._drain(observer, view, supervisor)
+                    self._mend(supervisor, chaos, show)
+            observer.catch_up(NO_PROGRESS_S)
+            return self._summary(
+                observer,
+                produced,
+                whole_story=elapsed >= DEMO_PERIOD_S and not self._incidents,
+                faults=chaos.done,
+                restarts=supervisor.restarts,
+            )
+
+    def _tell(self, what: str) -> None:
+        self._incidents.append(Incident(time.time(), what))
+
+    def _component(self, name: str) -> Child:
+        component = name.removeprefix("the ")
+        arguments = command(component, "--settings", str(self._settings_file))
+        return Child(name, arguments, self._folder / f"{component}.log")
+
+    def _chaos(self, supervisor: Supervisor) -> Chaos:
+        names = [MONITOR, CONTROLLER, *(server.title for server in self._services.servers)]
+        targets: dict[str, Target] = {name: partial(supervisor.processes, name) for name in names}
+        targets["a consumer"] = self._consumers
+        return Chaos(targets, self._seed, self._chaos_every_s, self._tell)
+
+    def _consumers(self) -> dict[str, psutil.Process]:
+        running = running_consumers(self._fleet_folder)
+        return {f"consumer {number}": process for number, process in running.items()}
+
+    def _mend(self, supervisor: Supervisor, chaos: Chaos, show: Callable[[str], None]) -> None:
+        """Ends what is broken; returns when the servers serve."""
+        chaos.end()
+        deadline = time.monotonic() + READY_WITHIN_S
+        for server in self._services.servers if self._incidents else ():
+            while not server.serves:
+                if time.monotonic() > deadline:
+                    raise server.child.error(f"{server.title} does not serve again after {READY_WITHIN_S:g} s")
+                supervisor.look_after()
+                show("begun anew, not ready yet: " + server.title)
+                time.sleep(REFRESH_S)
+
+    def _say_where(self) -> None:
+        """The status page's address, above the picture."""
+        http = self._settings.http
+        if http.token is not None:
+            token = http.token.get_secret_value()
+            self._console.print(
+                f"Status page: http://{http.host}:{http.controller_port} (token to operate there: {token})",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
+
+    def _load_generator(self) -> Child:
+        arguments = ["--settings", str(self._settings_file), "--seed", str(self._seed)]
+        return Child(
+            LOAD,
+            [sys.executable, "-m", "sandbox.load", *arguments, "--prefix", self._services.prefix],
+            self._folder / "load.log",
+            output=self._folder / "load.json",
+        )
+
+    def _view(self) -> View:
+        controller = self._settings.controller
+        return self._view_of(controller.consumer_capacity, controller.packing)
+
+    def _phase(self, elapsed_s: float) -> str:
+        """The load's course in a word."""
+        before, after = (self._profile.total_speed(max(0.0, elapsed_s + around)) for around in (-PHASE_S, PHASE_S))
+        if abs(after - before) > STEADY * max(before, after):
+            return "the load rises" if after > before else "the load falls"
+        return "steady load"
+
+    def _drain(self, observer: Observer, view: View, supervisor: Supervisor) -> None:
+        """Waits until the group has read everything, or reads no more; what is left shows in the summary."""
+        ended_at = progress_at = time.time()
+        least = math.inf
+        while time.time() < progress_at + NO_PROGRESS_S:
+            supervisor.look_after()
+            now = observer.snapshot()
+            if now.lag is not None and now.lag < least:
+                least, progress_at = now.lag, time.time()
+            view.update(now, "load over, reading the rest", self._incidents)
+            if now.lag == 0 and now.lag_over_time[-1].at > ended_at + LAG_SETTLES_S:
+                return
+            time.sleep(REFRESH_S)
+
+    def _end_load(self, supervisor: Supervisor) -> int:
+        """Ends the producers and returns how many records the brokers acknowledged.
+
+        A load generator that was killed cannot say: then as many as there are in Kafka.
+        """
+        supervisor.look_after()  # it may have ended just now
+        generator = supervisor.end(LOAD)
+        generator.wait()
+        if LOAD in supervisor.restarts:
+            return _in_kafka(self._services.bootstrap_servers, self._profile.partitions)
+        return _delivered(generator)
+
+    def _end_consumers(self) -> None:
+        fleet = LocalProcesses(
+            self._fleet_folder, lambda n: consumer_command(n, self._settings_file), self._settings.local.grace_s
+        )
+        fleet.close()
+
+    def _summary(
+        self, observer: Observer, produced: int, *, whole_story: bool, faults: int, restarts: Mapping[str, int]
+    ) -> Summary:
+        from consumer.session import LakeError
+        from consumer.verify import verify
+
+        with self._console.status("Comparing what was produced with what the lake holds ..."):
+            try:
+                accounts = verify(
+                    self._services.spark_remote, self._settings.consumer.lake_root, self._profile.topics
+                ).values()
+            except LakeError as error:
+                raise KcgaError(f"the lake cannot be counted: {error}") from error
+        return summarize(
+            observer.snapshot(),
+            observer.most_readers(),
+            produced=produced,
+            distinct=sum(account.distinct_offsets for account in accounts),
+            duplicates=sum(account.doubled for account in accounts),
+            whole_story=whole_story,
+            faults=faults,
+            restarts=restarts,
+        )
+
+
+def _create_topics(settings: Settings, profile: LoadProfile) -> None:
+    cluster = Cluster(settings.kafka.bootstrap_servers)
+    cluster.ensure_internal_topics(settings.topics.names, settings.controller.highest_consumer)
+    cluster.create(profile.topics)
+
+
+def _delivered(generator: Child) -> int:
+    """What the load generator, which has ended, says that it produced."""
+    try:
+        report = json.loads((generator.log.parent / "load.json").read_text())
+    except (OSError, ValueError) as error:
+        raise generator.error("the load generator did not say what it produced") from error
+    if report["undelivered"]:
+        raise KcgaError(f"{report['undelivered']} records could not be delivered to Kafka: {report['problem']}")
+    return int(report["produced"])
+
+
+def _in_kafka(bootstrap_servers: str, partitions: Sequence[TopicPartition]) -> int:
+    """How many records the partitions hold: they are written without transactions, so every offset is one."""
+    reader = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "kcga-up", "log_level": 0})
+    try:
+        held = log_offsets.ranges(reader, partitions, REQUEST_TIMEOUT_S)
+        return sum(held[partition].end - held[partition].start for partition in partitions)
+    except (KafkaException, KeyError) as error:
+        raise KcgaError("Kafka does not tell how many records it holds") from error
+    finally:
+        reader.close()

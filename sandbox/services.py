@@ -1,0 +1,92 @@
+"""What the demonstration runs on: Kafka, its own or somebody's, and a Spark of its own."""
+
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from app.errors import KcgaError
+from app.jars import DELTA, KAFKA, obtain
+from app.java import find_java
+from app.topics import Cluster
+from domain.partitions import TopicPartition
+from sandbox.broker import Broker
+from sandbox.server import Server
+from sandbox.spark import SparkConnectServer
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    bootstrap_servers: str
+    spark_remote: str
+    prefix: str
+    """Of the names of all topics and of the group: none where the brokers are kcga's own."""
+    servers: tuple[Server, ...] = ()
+    """Those that are kcga's own."""
+
+
+def start_services(
+    stack: ExitStack, folder: Path, console: Console, *, bootstrap_servers: str | None, kafka_port: int | None
+) -> Services:
+    """Starts what is not there yet, at the same time; it ends with the stack.
+
+    Args:
+        stack: closed at the end, or here if something cannot be started.
+        folder: takes data and logs.
+        console: is told what is waited for.
+        bootstrap_servers: brokers to use in place of one that is started.
+        kafka_port: of the broker that is started; a free one where there is none.
+
+    Raises:
+        KcgaError: something cannot be started, or the brokers do not answer.
+    """
+    prefix = ""
+    if bootstrap_servers is not None:
+        prefix = f"kcga-up-{uuid.uuid4().hex[:8]}."
+        stack.callback(Cluster(bootstrap_servers).delete, prefix)
+    java = find_java()
+    spark = SparkConnectServer(folder / "spark", jars=obtain(DELTA), java=java)
+    stack.callback(spark.stop)
+
+    def start_spark() -> None:
+        spark.start()
+        _warm_up(spark.remote, folder / "spark" / "warm-up")
+
+    servers: list[Server] = [spark]
+    starts: list[Callable[[], None]] = [start_spark]
+    if bootstrap_servers is None:
+        broker = Broker(folder / "kafka", jars=obtain(KAFKA), java=java, port=kafka_port)
+        stack.callback(broker.stop)
+        servers.append(broker)
+        starts.append(broker.start)
+    with console.status("Starting Kafka and Spark ..."), ThreadPoolExecutor() as pool:
+        try:
+            for started in as_completed([pool.submit(start) for start in starts]):
+                started.result()
+        except BaseException:
+            stack.close()  # so that what is still starting ends at once
+            raise
+    return Services(bootstrap_servers or broker.bootstrap_servers, spark.remote, prefix, tuple(servers))
+
+
+def _warm_up(spark_remote: str, lake_root: Path) -> None:
+    """Writes one row: the first write takes Spark several seconds more than all others, also where it is not timed."""
+    from consumer.batch import Record
+    from consumer.lake import Lake
+    from consumer.session import LakeError
+    from consumer.table import rows
+
+    record = Record(TopicPartition("warm-up", 0), 0, None, None, b"", ())
+    lake = Lake(spark_remote, str(lake_root), writer="warm-up")
+    try:
+        lake.connect()
+        lake.append("warm-up", 1, rows([record], datetime.now(UTC).date()))
+    except LakeError as error:
+        raise KcgaError(f"Spark cannot write to the lake: {error}") from error
+    finally:
+        lake.close()

@@ -1,0 +1,58 @@
+"""The settings of the demonstration, as a file that can be read and used again."""
+
+import json
+import secrets
+from pathlib import Path
+
+from sandbox.load_profile import LoadProfile
+from sandbox.ports import free_port_or
+from sandbox.services import Services
+
+CONSUMER_CAPACITY = 400_000
+"""Bytes/s of a consumer in the demonstration: so small that one machine shows several."""
+
+
+STATUS_PORT = 8470
+"""Of the status page, where nothing else listens on it."""
+
+
+def settings_text(services: Services, profile: LoadProfile, folder: Path) -> str:
+    """The file's content. `folder` takes the lake and what the consumers leave."""
+    topics = ", ".join(json.dumps(topic) for topic in profile.topics)
+    text = json.dumps  # of a plain string it is one of TOML's
+    return f"""\
+[kafka]
+bootstrap_servers = {text(services.bootstrap_servers)}
+group = {text(services.prefix + "kcga")}
+
+[topics]
+write_speed = {text(services.prefix + "monitor.writeSpeed")}
+metadata = {text(services.prefix + "consumer.metadata")}
+decisions = {text(services.prefix + "controller.decisions")}
+
+[monitor]
+topics = [{topics}]
+# A shorter window than the paper's 30 s: the story is over within two minutes.
+window_s = 15
+
+[controller]
+consumer_capacity = {CONSUMER_CAPACITY}
+interval_s = 10
+scale_down_window_s = 5
+max_consumers = 12
+ready_timeout_s = 60
+
+[consumer]
+spark_remote = {text(services.spark_remote)}
+lake_root = {text(str(folder / "lake"))}
+wait_time_secs = 3
+
+[local]
+folder = {text(str(folder / "consumers"))}
+
+[http]
+controller_port = {free_port_or(STATUS_PORT)}
+monitor_port = 0
+consumer_port = 0
+token = {text(secrets.token_urlsafe(12))}
+"""

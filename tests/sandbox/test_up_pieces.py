@@ -1,0 +1,162 @@
+"""The pieces of `kcga up` that need no services: its folder, its errors, the load in a word, and how the load ends."""
+
+import io
+import json
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from rich.console import Console
+
+from app.child import Child
+from app.errors import KcgaError
+from app.interrupts import Interrupts
+from app.settings import load
+from cli import up as command
+from cli.up import UpOptions, up
+from cli.watch.terminal import LiveView
+from domain.partitions import TopicPartition
+from sandbox import demonstration
+from sandbox.demonstration import Demonstration
+from sandbox.load_profile import Course, LoadProfile
+from sandbox.services import Services
+from sandbox.summary import Summary
+from tests.conftest import CreateTopic
+from tests.services import SharedBroker
+
+SERVICES = Services("127.0.0.1:1", "sc://127.0.0.1:1", "kcga-up-1.")
+
+
+class FakeDemonstration:
+    folders: list[Path]
+    ends: Exception | None = None
+
+    def __init__(
+        self,
+        folder: Path,
+        services: Services,
+        *_: object,
+        seconds: float | None,
+        seed: int,
+        chaos_every_s: float | None,
+    ) -> None:
+        assert (services, seconds, seed, chaos_every_s) == (SERVICES, 5.0, 3, 20.0)
+        self.folders.append(folder)
+        (folder / "something").write_text("")
+
+    def run(self) -> str:
+        if self.ends is not None:
+            raise self.ends
+        return "the summary"
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> type[FakeDemonstration]:
+    class Fake(FakeDemonstration):
+        folders: list[Path] = []  # noqa: RUF012
+
+    def start(_stack: ExitStack, _folder: Path, _console: Console, **_: object) -> Services:
+        return SERVICES
+
+    monkeypatch.setattr(command, "start_services", start)
+    monkeypatch.setattr(command, "Demonstration", Fake)
+    monkeypatch.setattr(command.logs, "configure", lambda *_: None)  # type: ignore[attr-defined]
+    return Fake
+
+
+def run(keep: Path | None = None) -> Summary:
+    return up(UpOptions(seconds=5.0, keep=keep, seed=3, chaos_every_s=20.0), Console(file=io.StringIO()), Interrupts())
+
+
+def test_nothing_of_a_run_is_left_unless_it_is_to_be_kept(runs: type[FakeDemonstration], tmp_path: Path) -> None:
+    assert str(run()) == "the summary"
+    run(tmp_path / "kept" / "here")
+    assert [folder.exists() for folder in runs.folders] == [False, True]
+    assert runs.folders[1] == (tmp_path / "kept" / "here").resolve()
+
+
+def test_nothing_is_left_of_a_run_that_fails_and_what_the_system_refuses_is_one_line(
+    runs: type[FakeDemonstration],
+) -> None:
+    runs.ends = OSError(28, "No space left on device")
+    with pytest.raises(KcgaError, match=r"kcga up cannot go on: .*No space left"):
+        run()
+    runs.ends = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        run()
+    assert not any(folder.exists() for folder in runs.folders)
+
+
+def test_a_folder_with_something_in_it_is_not_written_to(runs: type[FakeDemonstration], tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(KcgaError, match=f"{tmp_path} is not empty"):
+        run(tmp_path)
+    assert runs.folders == []
+    assert [file.name for file in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Demonstration:
+    profile = LoadProfile({TopicPartition("orders", 0): Course(((0, 100), (20, 100), (40, 300), (60, 100)))})
+    console = Console(file=io.StringIO())
+    demo = Demonstration(tmp_path, SERVICES, console, Interrupts(), partial(LiveView, console), seconds=None, seed=0)
+    monkeypatch.setattr(demo, "_profile", profile)
+    return demo
+
+
+def test_the_load_is_called_what_it_does(made: Demonstration) -> None:
+    moments = {0.0: "steady load", 10.0: "steady load", 30.0: "the load rises", 50.0: "the load falls"}
+    assert {at: made._phase(at) for at in moments} == moments
+
+
+def test_the_settings_of_a_run_can_be_read_again(made: Demonstration, tmp_path: Path) -> None:
+    settings = load(tmp_path / "settings.toml")
+    assert settings == made._settings
+    assert settings.kafka.group == "kcga-up-1.kcga"
+    assert settings.consumer.spark_remote == "sc://127.0.0.1:1"
+    assert settings.http.token is not None
+
+
+@pytest.fixture
+def generator(tmp_path: Path) -> Child:
+    return Child("the load generator", ["true"], tmp_path / "load.log")
+
+
+def test_the_load_says_what_it_produced(generator: Child, tmp_path: Path) -> None:
+    (tmp_path / "load.json").write_text(json.dumps({"produced": 1234, "undelivered": 0, "problem": None}))
+    assert demonstration._delivered(generator) == 1234
+
+
+@pytest.mark.parametrize(
+    ("report", "reason"),
+    [
+        ("", "the load generator did not say what it produced"),
+        ('{"produced": 5, "undelivered": 2, "problem": "timed out"}', "2 records could not be delivered.*timed out"),
+    ],
+)
+def test_a_load_that_was_not_all_delivered_is_no_proof(
+    report: str, reason: str, generator: Child, tmp_path: Path
+) -> None:
+    (tmp_path / "load.json").write_text(report)
+    with pytest.raises(KcgaError, match=reason):
+        demonstration._delivered(generator)
+
+
+def test_what_a_load_that_was_killed_produced_is_counted_in_kafka(
+    broker: SharedBroker, create_topic: CreateTopic, unique_name: str
+) -> None:
+    topic = create_topic(unique_name, partitions=2)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(5):
+        producer.produce(topic, b"value", partition=number % 2)
+    assert producer.flush(30) == 0
+    partitions = [TopicPartition(topic, number) for number in range(2)]
+    assert demonstration._in_kafka(broker.bootstrap_servers, partitions) == 5
+
+
+def test_brokers_that_do_not_tell_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demonstration, "REQUEST_TIMEOUT_S", 0.5)
+    with pytest.raises(KcgaError, match="Kafka does not tell how many records it holds"):
+        demonstration._in_kafka("127.0.0.1:1", [TopicPartition("orders", 0)])
