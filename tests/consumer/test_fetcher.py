@@ -123,13 +123,17 @@ def test_nothing_more_is_handed_out_of_a_partition_that_was_stopped(
 def test_a_partition_does_not_wait_behind_the_backlog_of_another(
     driver: Driver, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
 ) -> None:
+    """Once all of them are read: until the client asks for one the first time, any number of others may pass."""
     backlog, *slow = partitions
-    driver.produce(backlog, 0, 30_000, size=1_000)
+    for partition in partitions:
+        driver.produce(partition, 0, 1)
     fetcher = open_fetcher()
     read(fetcher, *partitions)
+    assert {record.partition for record in fetch(fetcher, len(partitions))} == set(partitions)
+    driver.produce(backlog, 1, 30_000, size=1_000)
     fetch(fetcher, 2_000)
     for partition in slow:
-        driver.produce(partition, 0, 10)
+        driver.produce(partition, 1, 10)
     waited_for: set[TopicPartition] = set()
     passed_bytes = 0
     while len(waited_for) < len(slow):
