@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def run_monitor(file: Path) -> None:
     from app.telemetry import monitor as telemetry
     from monitor.connection import ConnectionSettingsError
-    from monitor.interest import is_expression
+    from monitor.measure.interest import is_expression
     from monitor.runner import Monitor
 
     settings = load(file)

@@ -17,7 +17,7 @@ from app.refusals import of_settings, reason
 from app.settings import Settings
 from brokers.clients import NO_COMMITS
 from brokers.reading import bounds, records
-from controller.status.clocks import TOLERATED_S
+from domain.group_view.clocks import TOLERATED_S
 
 READERS = "kcga-tail-"
 """What the names of the readers' groups begin with; they commit nothing."""

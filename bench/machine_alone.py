@@ -3,10 +3,10 @@
 import math
 from collections.abc import Callable
 
-from consumer import actions, events
-from consumer.actions import Action, Ask
-from consumer.commands import Holding
-from consumer.machine import ConsumerMachine
+from consumer.decide import actions, events
+from consumer.decide.actions import Action, Ask
+from consumer.decide.commands import Holding
+from consumer.decide.machine import ConsumerMachine
 from consumer.settings import ConsumerSettings
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand

@@ -20,8 +20,8 @@ from app.interrupts import stop_on_signals
 from app.logs import configure
 from app.own_spark import with_jars
 from app.settings import Settings, load
-from consumer.batch import Batch, Record
-from consumer.cycle import FetchPhase
+from consumer.decide.batch import Batch, Record
+from consumer.decide.cycle import FetchPhase
 from consumer.kafka import fetching_config
 from consumer.lake import Lake
 from consumer.table import rows

@@ -22,11 +22,11 @@ from app.jars import DELTA, obtain
 from app.java import find_java
 from bench.figures import markdown_table, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from consumer.batch import Record
-from consumer.columns import OF_EVERY_RECORD
+from consumer.decide.batch import Record
+from consumer.decide.columns import OF_EVERY_RECORD
+from consumer.decide.spans import Span
 from consumer.lake import Lake
 from consumer.session import open_session, release
-from consumer.spans import Span
 from consumer.table import creation, rows
 from domain.partitions import TopicPartition
 from sandbox.spark import SparkConnectServer

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from app.settings import Settings
 from app.tail import READERS
-from monitor.interest import is_expression
+from monitor.measure.interest import is_expression
 
 
 class Component(StrEnum):

@@ -2,7 +2,7 @@
 
 import typer
 
-from controller.kubernetes.names import consumer_of
+from controller.kubernetes.rules.names import consumer_of
 from domain.assignment import ConsumerId
 
 

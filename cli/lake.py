@@ -21,7 +21,7 @@ from consumer.settings import ConsumerSettings
 from consumer.verify import PartitionAccount
 from consumer.verify import verify as account_for
 from domain.partitions import TopicPartition
-from monitor.interest import Topic, topics_of_interest
+from monitor.measure.interest import Topic, topics_of_interest
 
 Result = TypeVar("Result")
 

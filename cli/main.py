@@ -177,7 +177,7 @@ def explain(
     """Say in words what the controller decided, and why: why it scaled or did not, why each partition moved."""
     from app.decisions import find_decision
     from app.settings import load
-    from controller.status.explanation import explain as in_words
+    from domain.group_view.explanation import explain as in_words
 
     decision = find_decision(load(settings), number, epoch)
     print(decision.model_dump_json() if output is OutputFormat.JSON else "\n".join(in_words(decision)))  # noqa: T201

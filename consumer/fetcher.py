@@ -1,9 +1,9 @@
 """Reads the records of the partitions that are held.
 
-A partition has first to be placed: where its reading begins is looked up by others (`consumer.takeover`), because
-whoever read it before may have gone on since. From then on until it is stopped it is either read, or it cannot be for
-the moment (it does not exist, a broker is away, access is refused): then it has a fault, is looked at again from time
-to time, and is read on behind the last record that was handed out.
+A partition has first to be placed: where its reading begins is looked up by others (`consumer.decide.takeover`),
+because whoever read it before may have gone on since. From then on until it is stopped it is either read, or it cannot
+be for the moment (it does not exist, a broker is away, access is refused): then it has a fault, is looked at again from
+time to time, and is read on behind the last record that was handed out.
 """
 
 import json
@@ -20,10 +20,10 @@ from confluent_kafka import TopicPartition as Position
 from brokers import log_offsets
 from brokers.clients import REQUEST_LIMIT_S
 from brokers.errors import FatalKafkaError, in_one_line, log_error
-from consumer.backoff import pause_s
-from consumer.batch import Record
-from consumer.events import Fetched
-from consumer.out_of_range import BeyondEnd, PassedOver, go_on
+from consumer.decide.backoff import pause_s
+from consumer.decide.batch import Record
+from consumer.decide.events import Fetched
+from consumer.decide.out_of_range import BeyondEnd, PassedOver, go_on
 from domain.partitions import TopicPartition
 
 LINGER_S = 0.02

@@ -16,11 +16,11 @@ import structlog
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from consumer.append_note import AppendNote, last_appended
-from consumer.columns import NO_SCHEMAS, Column
-from consumer.location import NO_NAMES, location, quoted
+from consumer.decide.append_note import AppendNote, last_appended
+from consumer.decide.columns import NO_SCHEMAS, Column
+from consumer.decide.location import NO_NAMES, location, quoted
+from consumer.decide.spans import Span, Term, terms
 from consumer.session import NO_CONF, LakeError, brief, is_remote, let_go, naming, open_session, unless_missing
-from consumer.spans import Span, Term, terms
 from consumer.table import COLUMNS, creation
 
 LAST_VERSION = 2**63 - 1

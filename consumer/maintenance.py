@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from consumer.location import quoted
+from consumer.decide.location import quoted
 from consumer.session import NO_CONF, session_for, unless_missing
 
 SHORTEST_RETENTION_H = 168

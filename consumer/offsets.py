@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as Position
 from brokers import log_offsets
 from brokers.clients import REQUEST_LIMIT_S
 from brokers.transactions import Transactions, telling_what_is_fatal
-from consumer.claims import Committed
+from consumer.decide.claims import Committed
 from domain.partitions import OffsetRange, TopicPartition
 
 COMMIT_LIMIT_S = 5.0

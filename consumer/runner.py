@@ -1,4 +1,4 @@
-"""One consumer at work: it performs what its machine decides (`consumer.machine`), and tells it what happens.
+"""One consumer at work: it performs what its machine decides (`consumer.decide.machine`), and tells it what happens.
 
 One thread goes round: it looks for commands and at how the reading stands, performs, and fetches or waits. What may not
 answer goes on in threads of its own: writes, commits, take-overs and the opening of a session.
@@ -24,23 +24,23 @@ import structlog
 from confluent_kafka import KafkaException
 
 from brokers.errors import FatalKafkaError, in_one_line
-from consumer import actions, events
-from consumer.batch import Batch
 from consumer.channel import CommandReader, Reporter
-from consumer.claims import writer
-from consumer.columns import Column
-from consumer.commands import Holding
+from consumer.decide import actions, events
+from consumer.decide.batch import Batch
+from consumer.decide.claims import writer
+from consumer.decide.columns import Column
+from consumer.decide.commands import Holding
+from consumer.decide.machine import ConsumerError as ConsumerError
+from consumer.decide.machine import ConsumerMachine
+from consumer.decide.machine import LeaseError as LeaseError
+from consumer.decide.takeover import ClaimsError, take_over
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config, reading_config
 from consumer.lake import Lake
-from consumer.machine import ConsumerError as ConsumerError
-from consumer.machine import ConsumerMachine
-from consumer.machine import LeaseError as LeaseError
 from consumer.offsets import GroupOffsets
 from consumer.session import LakeError, SparkGoneError
 from consumer.settings import ConsumerSettings
 from consumer.table import rows
-from consumer.takeover import ClaimsError, take_over
 from consumer.threads import in_thread
 from domain import topics
 from domain.assignment import ConsumerId

@@ -6,9 +6,9 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from consumer.columns import OF_EVERY_RECORD, TYPES, Column
-from consumer.location import ROOTED, location
-from consumer.out_of_range import BeyondEnd
+from consumer.decide.columns import OF_EVERY_RECORD, TYPES, Column
+from consumer.decide.location import ROOTED, location
+from consumer.decide.out_of_range import BeyondEnd
 from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
 
 Seconds = Annotated[float, Field(ge=0.001, allow_inf_nan=False)]
@@ -23,7 +23,7 @@ class ColumnSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: str
-    """One of `consumer.columns.TYPES`."""
+    """One of `consumer.decide.columns.TYPES`."""
     field: Annotated[str, Field(min_length=1)] | None = None
     """Of the JSON object, with dots for objects within it; the column's name unless set."""
 

@@ -5,10 +5,10 @@ from datetime import date
 
 import pyarrow as pa
 
-from consumer.batch import Record
-from consumer.columns import OF_EVERY_RECORD, Column
-from consumer.location import quoted
-from consumer.parsing import ARROW_TYPES, parsed_columns
+from consumer.decide.batch import Record
+from consumer.decide.columns import OF_EVERY_RECORD, Column
+from consumer.decide.location import quoted
+from consumer.decide.parsing import ARROW_TYPES, parsed_columns
 
 SCHEMA = pa.schema([(name, ARROW_TYPES[sql]) for name, sql in OF_EVERY_RECORD.items()])
 """The columns of every table; those of a topic's schema follow."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from consumer.location import NO_NAMES, location, quoted
+from consumer.decide.location import NO_NAMES, location, quoted
 from consumer.session import NO_CONF, session_for, unless_missing
 from domain.partitions import TopicPartition
 

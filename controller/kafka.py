@@ -16,8 +16,8 @@ from confluent_kafka import TopicPartition as Position
 from brokers.clients import LARGE_MESSAGES, NO_COMMITS, PATIENCE
 from brokers.reading import bounds, records
 from brokers.transactions import Transactions, is_fenced
-from controller.commands import Claim
-from controller.history import Beginning, beginning, claiming
+from controller.decide.commands import Claim
+from controller.decide.history import Beginning, beginning, claiming
 from domain import topics
 from domain.messages import (
     ConsumerCommand,

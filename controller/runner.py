@@ -12,8 +12,8 @@ import structlog
 from confluent_kafka import KafkaException
 
 from brokers.errors import in_one_line
-from controller.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
-from controller.events import (
+from controller.decide.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
+from controller.decide.events import (
     ClaimHeard,
     ConsumerGone,
     ConsumerReported,
@@ -26,10 +26,10 @@ from controller.events import (
     Started,
     Ticked,
 )
+from controller.decide.history import Beginning
+from controller.decide.machine import Controller, State
 from controller.fleet import ConsumerFleet, FleetError
-from controller.history import Beginning
 from controller.kafka import Received, Sent
-from controller.machine import Controller, State
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.messages import (

@@ -7,8 +7,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from controller.learned_capacity import learned_capacity
-from controller.quiet_periods import QuietPeriod
+from controller.decide.learned_capacity import learned_capacity
+from controller.decide.quiet_periods import QuietPeriod
 from domain.assignment import ConsumerId
 from domain.messages import Throughput
 from domain.partitions import TopicPartition
@@ -38,7 +38,7 @@ class ControllerSettings(BaseModel):
 
     consumer_capacity: BytesPerS = 2_300_000
     """What one consumer reads at most; above it the controller reacts at once. The default is the paper's consumer.
-    `auto`: what consumers tell of themselves (`controller.learned_capacity`), and the next until they do."""
+    `auto`: what consumers tell of themselves (`controller.decide.learned_capacity`), and the next until they do."""
     capacity_floor: BytesPerS = 2_300_000
     """With `auto`: no less is taken than this, and no more than the next."""
     capacity_ceiling: BytesPerS = 100_000_000

@@ -21,7 +21,7 @@ from brokers.errors import in_one_line
 from domain.partitions import OffsetRange, TopicPartition
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from monitor.group_commits import GroupCommits
-from monitor.interest import Topic
+from monitor.measure.interest import Topic
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from domain.speeds import WriteSpeeds
-from monitor.departed import Departed
-from monitor.interest import OWN_TOPICS, Interest, Topic, is_expression, topics_of_interest
+from monitor.measure.departed import Departed
+from monitor.measure.interest import OWN_TOPICS, Interest, Topic, is_expression, topics_of_interest
 
 _POLICY_REFRESH_S = 60.0
 """How soon a changed cleanup policy is noticed."""

@@ -10,12 +10,12 @@ import structlog
 from domain.messages import WriteSpeedReport
 from domain.speeds import Origin, WriteSpeeds
 from domain.topics import WRITE_SPEED
-from monitor.changes import Standing, changes
 from monitor.cluster_logs import ClusterLogs
 from monitor.connection import kafka_python_arguments
-from monitor.estimates import SpeedEstimates
-from monitor.interest import OWN_TOPICS
 from monitor.last_report import NotAllowedError, last_report
+from monitor.measure.changes import Standing, changes
+from monitor.measure.estimates import SpeedEstimates
+from monitor.measure.interest import OWN_TOPICS
 from monitor.publisher import ReportPublisher
 from monitor.settings import MonitorSettings
 from monitor.survey import Survey, Surveyor
@@ -28,8 +28,8 @@ class Monitor:
 
     A report names every partition of interest, with null for a speed that is not known, even where none is: then it
     still says that the monitor lives, and which partitions there are. What was named once, also by the monitor before
-    this one, stays named until it is known to be gone (`monitor.departed`). As long as it is not known which partitions
-    are of interest, nothing is published.
+    this one, stays named until it is known to be gone (`monitor.measure.departed`). As long as it is not known which
+    partitions are of interest, nothing is published.
     """
 
     def __init__(

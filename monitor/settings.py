@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from domain.topics import LEGAL_NAME
-from monitor.interest import is_expression
+from monitor.measure.interest import is_expression
 
 
 class MonitorSettings(BaseModel):

@@ -16,8 +16,8 @@ from domain.partitions import OffsetRange, TopicPartition
 from domain.speeds import WriteSpeeds
 from monitor.cluster_logs import BrokerAwayError
 from monitor.discovery import DescribedTopics, Discovery
-from monitor.growth import LogMeasurement
-from monitor.interest import OWN_TOPICS, Interest, Topic
+from monitor.measure.growth import LogMeasurement
+from monitor.measure.interest import OWN_TOPICS, Interest, Topic
 from monitor.settings import MonitorSettings
 
 _BROKERS_AT_ONCE = 64

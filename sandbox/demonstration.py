@@ -23,7 +23,7 @@ from app.settings import Settings, load
 from app.topics import REQUEST_TIMEOUT_S, Cluster
 from brokers import log_offsets
 from controller.local_processes import LocalProcesses, running_consumers
-from controller.status.group_view import GroupView
+from domain.group_view.view import GroupView
 from domain.partitions import TopicPartition
 from sandbox.chaos.chaos import Chaos, Target
 from sandbox.incident import Incident

@@ -18,8 +18,8 @@ from app.errors import KcgaError
 from brokers import log_offsets
 from brokers.clients import NO_COMMITS, PATIENCE
 from brokers.errors import in_one_line
-from controller.status.group_fold import GroupFold, GroupMessage
-from controller.status.group_view import GroupView
+from domain.group_view.fold import GroupFold, GroupMessage
+from domain.group_view.view import GroupView
 from domain.messages import ConsumerReport, Decision, MessageError, WriteSpeedReport, decode_to_controller
 from domain.partitions import TopicPartition
 from domain.topics import CONTROLLER_PARTITION, TopicNames

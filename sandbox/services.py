@@ -76,7 +76,7 @@ def start_services(
 
 def _warm_up(spark_remote: str, lake_root: Path) -> None:
     """Writes one row: the first write takes Spark several seconds more than all others, also where it is not timed."""
-    from consumer.batch import Record
+    from consumer.decide.batch import Record
     from consumer.lake import Lake
     from consumer.session import LakeError
     from consumer.table import rows

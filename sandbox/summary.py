@@ -6,7 +6,7 @@ from types import MappingProxyType
 from pydantic import BaseModel, ConfigDict
 
 from app import figures
-from controller.status.group_view import GroupView
+from domain.group_view.view import GroupView
 from sandbox.readers import MostReaders
 
 

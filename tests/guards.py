@@ -82,7 +82,7 @@ GUARDS = (
     Guard(
         "A partition is stopped, the stop acknowledged, and only then the partition started elsewhere",
         "it is started though another consumer may read it",
-        "controller/handover.py",
+        "controller/decide/handover.py",
         "        and readers.get(partition, 0) == (partition in member.known_to_read)\n",
         "",
         [ONE_READER + faults(plans=2), f"{STOPPED_FIRST}[in memory]"],
@@ -91,7 +91,7 @@ GUARDS = (
     Guard(
         "Who was sent a start may read, whether it has said so or not",
         "a start that is sent is not kept",
-        "controller/group.py",
+        "controller/decide/group.py",
         "            member.pending[partition] = Pending(command.action, command.order, at, since)\n",
         "",
         [ONE_READER + faults(plans=2), f"{NAMED}[in memory-may read, as it was told to]"],
@@ -100,7 +100,7 @@ GUARDS = (
     Guard(
         "A report acknowledges only what was sent before it",
         "any report acknowledges everything",
-        "controller/group.py",
+        "controller/decide/group.py",
         "for partition, pending in member.pending.items() if pending.order > report.applied",
         "for partition, pending in member.pending.items() if False",
         [ONE_READER + faults(plans=2), f"{STOPPED_FIRST}[in memory]"],
@@ -109,7 +109,7 @@ GUARDS = (
     Guard(
         "A controller that begins has everybody obey it first (`Guards.has_barriers`)",
         "it goes by what consumers report",
-        "controller/machine.py",
+        "controller/decide/machine.py",
         "self.group.add(consumer, self._now, barrier=self._next_order())",
         "self.group.add(consumer, self._now)",
         [f"{OBEYED_FIRST}[in memory]"],
@@ -118,7 +118,7 @@ GUARDS = (
     Guard(
         "Who has not obeyed it may read anything",
         "any report is taken for obedience",
-        "controller/group.py",
+        "controller/decide/group.py",
         "        if member.barrier and report.applied >= member.barrier:\n",
         "        if member.barrier:\n",
         [WITHOUT_REACH + faults(plans=1, replacements=1, losses=1), f"{OBEYED_FIRST}[in memory]"],
@@ -127,7 +127,7 @@ GUARDS = (
     Guard(
         "A claim goes with every start (`Guards.claims_with_starts`)",
         "claims come every two seconds",
-        "controller/machine.py",
+        "controller/decide/machine.py",
         "        if starts or self._now - self._claimed_at >= CLAIM_EVERY_S:\n",
         "        if self._now - self._claimed_at >= CLAIM_EVERY_S:\n",
         ["tests/controller/test_controller_machine.py::test_what_was_started_last_is_known_to_the_next_controller"],
@@ -136,7 +136,7 @@ GUARDS = (
     Guard(
         "A controller's epoch is higher than that of every one before it",
         "it is the highest that there was",
-        "controller/history.py",
+        "controller/decide/history.py",
         "return Beginning(epoch + 1,",
         "return Beginning(epoch,",
         [
@@ -158,7 +158,7 @@ GUARDS = (
     Guard(
         "A command counts only if it is newer than all before",
         "any counts",
-        "consumer/commands.py",
+        "consumer/decide/commands.py",
         "(self.consumer, self.incarnation) or command.order <= applied:",
         "(self.consumer, self.incarnation):",
         [
@@ -170,7 +170,7 @@ GUARDS = (
     Guard(
         "A command is for one process",
         "one for another process counts, too",
-        "consumer/commands.py",
+        "consumer/decide/commands.py",
         "if (command.consumer, command.incarnation) != (self.consumer, self.incarnation) or command.order <= applied:",
         "if command.order <= applied:",
         ["tests/consumer/test_consumer_commands.py::test_a_command_for_another_process_changes_nothing"],
@@ -180,7 +180,7 @@ GUARDS = (
     Guard(
         "A start names who may still write (`Guards.seals`)",
         "it names nobody",
-        "controller/group.py",
+        "controller/decide/group.py",
         "seal=self.former.to_seal(wanted) if action is Action.START else (),",
         "seal=(),",
         [
@@ -192,7 +192,7 @@ GUARDS = (
     Guard(
         "A consumer seals whom the start names",
         "it looks for claims only",
-        "consumer/machine.py",
+        "consumer/decide/machine.py",
         "told = {writer for partition in partitions for writer in self._seal.get(partition, ())}",
         "told = set[str]()",
         [
@@ -204,7 +204,7 @@ GUARDS = (
     Guard(
         "A consumer tells what it only holds yet (`Guards.tells_what_it_takes_over`)",
         "it tells nothing",
-        "consumer/machine.py",
+        "consumer/decide/machine.py",
         "taking_over=tuple(PartitionRef.of(each) for each in held if each not in self._claimed),",
         "taking_over=(),",
         [f"{RUNNER}::test_a_report_tells_what_is_held_and_not_read_yet"],
@@ -213,7 +213,7 @@ GUARDS = (
     Guard(
         "Only who reads has sealed whom its start named",
         "who holds is taken for one who reads",
-        "controller/group.py",
+        "controller/decide/group.py",
         "if partition in member.held - taking_over:",
         "if partition in member.held:",
         [
@@ -226,7 +226,7 @@ GUARDS = (
     Guard(
         "A controller says for the next one who may still write",
         "its claims name nobody",
-        "controller/machine.py",
+        "controller/decide/machine.py",
         "return Claim(self._claims, self.paused, former.unsealed, former.settled, members, self._creation_limit)",
         "return Claim(self._claims, self.paused, {}, former.settled, members, self._creation_limit)",
         [f"{MESSAGES}::test_a_controller_says_for_the_next_one_who_may_still_write[in memory]"],
@@ -235,7 +235,7 @@ GUARDS = (
     Guard(
         "A controller says for the next one whom it counts on (`Guards.claims_name_members`)",
         "its claims do not say what they may read",
-        "controller/history.py",
+        "controller/decide/history.py",
         "for writer, reach in {**claim.unsealed, **claim.members}.items()",
         "for writer, reach in claim.unsealed.items()",
         [
@@ -248,7 +248,7 @@ GUARDS = (
     Guard(
         "Who takes over fences the former writers",
         "it does not",
-        "consumer/takeover.py",
+        "consumer/decide/takeover.py",
         "            offsets.fence(writer)\n",
         "",
         [EXPLORED, f"{ZOMBIE}[write-named by the start]", f"{ZOMBIE}[commit-found by its claim]"],
@@ -266,7 +266,7 @@ GUARDS = (
     Guard(
         "Who takes over seals the former writers",
         "it does not",
-        "consumer/takeover.py",
+        "consumer/decide/takeover.py",
         '            lake.seal(topic, f"{group}/{writer}")\n',
         "",
         [EXPLORED, f"{ZOMBIE}[write-named by the start]"],
@@ -284,7 +284,7 @@ GUARDS = (
     Guard(
         "Positions are looked up after the seal",
         "commits are not looked up",
-        "consumer/takeover.py",
+        "consumer/decide/takeover.py",
         "        committed = offsets.committed(wanted)\n",
         "        committed = dict.fromkeys(wanted)\n",
         [EXPLORED, f"{TAKEOVER}::test_former_writers_are_fenced_then_sealed_and_only_then_positions_are_looked_up"],
@@ -293,7 +293,7 @@ GUARDS = (
     Guard(
         "Reading goes on after the last row in the lake",
         "it goes on at the commit",
-        "consumer/takeover.py",
+        "consumer/decide/takeover.py",
         "position = next_offset(last.get(partition.partition), committed[partition])",
         "position = next_offset(None, committed[partition])",
         [
@@ -324,7 +324,7 @@ GUARDS = (
     Guard(
         "What was looked up for an earlier start is not used for a later one",
         "it is, as long as the partition is held",
-        "consumer/machine.py",
+        "consumer/decide/machine.py",
         "        self._give_up_taking_over(stopped)\n",
         "",
         [f"{RUNNER}::test_what_was_looked_up_for_an_earlier_start_is_not_used_for_a_later_one"],
@@ -343,7 +343,7 @@ GUARDS = (
     Guard(
         "Commits claim the partition",
         "they name nobody",
-        "consumer/machine.py",
+        "consumer/decide/machine.py",
         "Committed(offset, claim(self._writer))",
         "Committed(offset, RELEASED)",
         [
@@ -356,7 +356,7 @@ GUARDS = (
     Guard(
         "Who claims a partition is sealed though nobody names it",
         "claims are not looked at",
-        "consumer/claims.py",
+        "consumer/decide/claims.py",
         "return tuple(sorted((claimants | set(told)) - {own}))",
         "return tuple(sorted(set(told) - {own}))",
         [
@@ -373,7 +373,7 @@ GUARDS = (
     Guard(
         "A partition is released before its stop is acknowledged",
         "it stays claimed",
-        "consumer/machine.py",
+        "consumer/decide/machine.py",
         "        self._release(stopped)\n",
         "",
         [f"{RUNNER}::test_a_partition_is_claimed_before_it_is_read_and_with_every_commit_until_it_is_released"],
@@ -382,7 +382,7 @@ GUARDS = (
     Guard(
         "What the lake has not settled is let go without a commit",
         "it is released",
-        "consumer/machine.py",
+        "consumer/decide/machine.py",
         "                self._claimed.pop(partition, None)\n",
         "",
         [
@@ -405,7 +405,7 @@ GUARDS = (
     Guard(
         "What is committed is in the lake",
         "it is committed before it is written",
-        "consumer/machine.py",
+        "consumer/decide/machine.py",
         "        self._version += 1\n",
         "        self._version += 1\n        self._claim(batch.next_offsets)\n        self._commit()\n",
         [EXPLORED, f"{RUNNER}::test_what_is_committed_is_in_the_lake"],
@@ -414,7 +414,7 @@ GUARDS = (
     Guard(
         "A stop is acknowledged once what was being written is committed",
         "it is obeyed while a batch is written",
-        "consumer/machine.py",
+        "consumer/decide/machine.py",
         "if any(not write.failures and stopped & write.positions.keys() for write in self._writes.values()):",
         "if False:",
         [f"{RUNNER}::test_a_stop_is_acknowledged_once_what_was_being_written_is_committed"],
@@ -433,7 +433,7 @@ GUARDS = (
     Guard(
         "A lease runs out",
         "it never does",
-        "consumer/lease.py",
+        "consumer/decide/lease.py",
         "return now >= self.runs_from + self.length_s",
         "return False",
         [
@@ -457,7 +457,7 @@ GUARDS = (
     Guard(
         "A lease that has run out is never renewed",
         "a report that arrives renews it",
-        "consumer/lease.py",
+        "consumer/decide/lease.py",
         "if self.over(now) or sent_at <= self.runs_from:",
         "if sent_at <= self.runs_from:",
         ["tests/consumer/test_lease.py::test_a_lease_that_has_run_out_stays_so_whatever_is_acknowledged"],

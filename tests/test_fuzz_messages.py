@@ -14,16 +14,16 @@ from rich.console import Console
 from cli.watch.glyphs import TopicPalette
 from cli.watch.plain_lines import PlainLines
 from cli.watch.screen import GroupScreen
-from consumer.claims import Committed, next_offset, to_seal
-from consumer.commands import Holding
-from controller.events import ConsumerReported, SpeedsMeasured, Started, Ticked
-from controller.history import Beginning
-from controller.machine import Controller
+from consumer.decide.claims import Committed, next_offset, to_seal
+from consumer.decide.commands import Holding
+from controller.decide.events import ConsumerReported, SpeedsMeasured, Started, Ticked
+from controller.decide.history import Beginning
+from controller.decide.machine import Controller
 from controller.settings import ControllerSettings
 from controller.status.board import Board
-from controller.status.explanation import explain
-from controller.status.group_fold import GroupFold
 from domain import topics
+from domain.group_view.explanation import explain
+from domain.group_view.fold import GroupFold
 from domain.messages import (
     Action,
     ConsumerCommand,

@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Page, expect
 from app.decisions import find_decision
 from app.settings import load
 from cli.live.plan import plan_now
-from controller.status.explanation import explain
+from domain.group_view.explanation import explain
 from tests.page_watch import PHONE, opened, serious_faults
 from tests.prometheus import Prometheus
 from tests.running_up import leaves_no_process, running_up, wait_until

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from controller.settings import ControllerSettings
 from domain.partitions import OffsetRange, TopicPartition
-from monitor.estimates import SpeedEstimates
-from monitor.growth import LogMeasurement
+from monitor.measure.estimates import SpeedEstimates
+from monitor.measure.growth import LogMeasurement
 from tests.controller.world import World
 from tests.examples import examples
 

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from app.topics import Cluster
 from consumer.channel import CommandReader, Reporter
 from consumer.kafka import common_config, reading_config
-from controller.commands import Claim
+from controller.decide.commands import Claim
 from controller.kafka import KafkaLink, Received
 from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, ControllerClaim
 from domain.topics import TopicNames

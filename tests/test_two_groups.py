@@ -8,7 +8,7 @@ import pytest
 from consumer import channel
 from consumer.channel import CommandReader
 from controller import kafka
-from controller.commands import Claim
+from controller.decide.commands import Claim
 from controller.kafka import KafkaLink
 from domain.messages import (
     Action,

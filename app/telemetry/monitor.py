@@ -11,7 +11,7 @@ from app.telemetry.exporter import Probes, served
 from app.telemetry.process import process_registry
 from controller.status.health import Health
 from domain.messages import WriteSpeedReport
-from monitor.changes import Standing
+from monitor.measure.changes import Standing
 
 Observe = Callable[[WriteSpeedReport | None, Standing], None]
 

@@ -18,12 +18,12 @@ import numpy as np
 from bench.latency.queues import NOBODY, Queues, Readers
 from bench.latency.times import Times
 from bench.machine_alone import LOOK_WITHIN_S, MachineAlone
-from consumer import actions
-from consumer.claims import RELEASED
-from controller.commands import Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
-from controller.events import ConsumerGone, ConsumerReported, Event, Solved, SpeedsMeasured, Started
-from controller.history import Beginning
-from controller.machine import Controller
+from consumer.decide import actions
+from consumer.decide.claims import RELEASED
+from controller.decide.commands import Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
+from controller.decide.events import ConsumerGone, ConsumerReported, Event, Solved, SpeedsMeasured, Started
+from controller.decide.history import Beginning
+from controller.decide.machine import Controller
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, ConsumerReport

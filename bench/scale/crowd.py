@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as Position
 from bench.machine_alone import MachineAlone
 from bench.scale.gaps import Gaps
 from bench.scale.process import GROUP, NAMES
-from consumer import actions
+from consumer.decide import actions
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, Decision, WriteSpeedReport

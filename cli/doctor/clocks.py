@@ -8,7 +8,7 @@ from app.errors import KcgaError
 from app.settings import Settings
 from app.tail import tail
 from cli.doctor.finding import Finding
-from controller.status.clocks import TOLERATED_S, Clocks, Sender, apart
+from domain.group_view.clocks import TOLERATED_S, Clocks, Sender, apart
 from domain.messages import MessageError, WriteSpeedReport, decode_to_controller
 from domain.topics import CONTROLLER_PARTITION
 

@@ -15,7 +15,7 @@ from brokers.errors import in_one_line
 from cli.acls import CLUSTER, Resource, operations_on, rights
 from cli.doctor.finding import Finding
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
-from monitor.interest import Interest, Topic, topics_of_interest
+from monitor.measure.interest import Interest, Topic, topics_of_interest
 
 REQUEST_TIMEOUT_S = 15.0
 OF_KAFKA = frozenset({"__consumer_offsets", "__transaction_state"})

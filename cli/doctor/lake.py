@@ -12,7 +12,7 @@ from app.errors import KcgaError
 from app.own_spark import with_jars
 from app.settings import Settings
 from cli.doctor.finding import Finding
-from consumer.location import location
+from consumer.decide.location import location
 from consumer.session import LakeError, brief, session_for
 from consumer.threads import in_thread
 

@@ -15,16 +15,16 @@ from importlib import import_module
 from app.errors import KcgaError
 from app.settings import Settings
 from cli.live.recent import Recent, recent
-from controller.group import Group
-from controller.interest import Interest
-from controller.plan import decide
-from controller.question import Situation, pose
-from controller.restraint import Restraints
+from controller.decide.group import Group
+from controller.decide.interest import Interest
+from controller.decide.plan import decide
+from controller.decide.question import Situation, pose
+from controller.decide.restraint import Restraints
+from controller.decide.sizes import Sizes
+from controller.decide.triggers import interval_over, triggers
 from controller.settings import ControllerSettings
-from controller.sizes import Sizes
-from controller.status.explanation import explain
-from controller.triggers import interval_over, triggers
 from domain.assignment import Assignment
+from domain.group_view.explanation import explain
 from domain.messages import ConsumerState, Decision, WriteSpeedReport
 from domain.speeds import WriteSpeeds
 

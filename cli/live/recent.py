@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 from app.decisions import valid
 from app.settings import Settings
 from app.tail import Arrived, tail
-from controller.history import beginning
+from controller.decide.history import beginning
 from domain.messages import (
     ConsumerReport,
     ControllerClaim,

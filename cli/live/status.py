@@ -8,10 +8,10 @@ from app.settings import Settings
 from cli.live.recent import Came, Recent, recent
 from cli.watch.glyphs import TopicPalette
 from cli.watch.screen import GroupScreen
-from controller.creation_limit import limit_sentence
+from controller.decide.creation_limit import limit_sentence
 from controller.status.board import Board
-from controller.status.group_fold import GroupFold, GroupMessage
-from controller.status.group_view import GroupView
+from domain.group_view.fold import GroupFold, GroupMessage
+from domain.group_view.view import GroupView
 from domain.messages import ControllerClaim, WriteSpeedReport
 
 HEIGHT = 10_000

@@ -13,7 +13,7 @@ from app import figures
 from cli.packing.plan_output import Plan
 from cli.watch.bars import Scale, bar
 from cli.watch.glyphs import ASCII, BAD, FAINT, GOOD, OVERLOAD, STRONG, UNICODE, WARNING, Glyphs, TopicPalette
-from controller.status.group_view import HeldPartition
+from domain.group_view.view import HeldPartition
 from solver import Solution, Status
 from solver.solution import OPTIMALITY_TOLERANCE
 

@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from cli.watch.glyphs import FAINT, OVERLOAD, Glyphs, TopicPalette
-from controller.status.group_view import HeldPartition
+from domain.group_view.view import HeldPartition
 
 _ENDS = (1.2, 1.5, 2.0)
 """Where the scale may end, in capacities: few steps, so that it does not change with every measurement."""

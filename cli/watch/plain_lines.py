@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from app import figures
 from cli.watch.screen import decision_words
-from controller.status.group_view import GroupView
+from domain.group_view.view import GroupView
 from sandbox.incident import Incident
 
 QUIET_S = 10.0

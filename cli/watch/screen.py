@@ -30,8 +30,8 @@ from cli.watch.glyphs import (
     TopicPalette,
 )
 from cli.watch.sparkline import resample, sparkline
-from controller.status.decision_log import DecisionRecord
-from controller.status.group_view import ConsumerView, GroupView, Sample, Transit
+from domain.group_view.decision_log import DecisionRecord
+from domain.group_view.view import ConsumerView, GroupView, Sample, Transit
 from domain.messages import ConsumerState
 from sandbox.incident import Incident
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from controller.status.group_view import Sample
+from domain.group_view.view import Sample
 
 
 def resample(samples: Sequence[Sample], begin: float, end: float, width: int) -> list[float | None]:

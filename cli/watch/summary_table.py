@@ -11,7 +11,7 @@ from rich.text import Text
 from app import figures
 from cli.watch.glyphs import ASCII, BAD, CONSUMER_COURSE, FAINT, GOOD, STRONG, UNICODE, Glyphs
 from cli.watch.sparkline import resample, sparkline
-from controller.status.group_view import Sample
+from domain.group_view.view import Sample
 from sandbox.summary import Summary
 
 

@@ -10,7 +10,7 @@ from rich.live import Live
 from cli.watch.glyphs import TopicPalette
 from cli.watch.plain_lines import PlainLines
 from cli.watch.screen import GroupScreen
-from controller.status.group_view import GroupView
+from domain.group_view.view import GroupView
 from sandbox.incident import Incident
 
 

@@ -30,9 +30,9 @@ from controller.kubernetes.api import (
     helps_to_repeat,
     reason_of,
 )
-from controller.kubernetes.deployment import Owner, Template, TemplateError, deployment
 from controller.kubernetes.mirror import Mirror
-from controller.kubernetes.names import (
+from controller.kubernetes.rules.deployment import Owner, Template, TemplateError, deployment
+from controller.kubernetes.rules.names import (
     COMPONENT,
     CONSUMER,
     FIELD_MANAGER,
@@ -44,7 +44,7 @@ from controller.kubernetes.names import (
     pod_labels,
     selector,
 )
-from controller.kubernetes.troubles import trouble_of_deployment, trouble_of_pod
+from controller.kubernetes.rules.troubles import trouble_of_deployment, trouble_of_pod
 from domain.assignment import ConsumerId
 
 log = structlog.get_logger(__name__)

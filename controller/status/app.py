@@ -25,10 +25,10 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.status.board import Board
-from controller.status.decision_log import DecisionRecord
-from controller.status.explanation import explain
 from controller.status.health import Health
 from controller.status.picture import GroupPicture, History, Shown
+from domain.group_view.decision_log import DecisionRecord
+from domain.group_view.explanation import explain
 from domain.messages import ControlAction, Decision
 
 PAGE = Path(__file__).parent / "page"

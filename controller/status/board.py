@@ -10,23 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from controller.decide.machine import State
 from controller.kafka import Received
-from controller.machine import State
 from controller.runner import Audience
 from controller.settings import ControllerSettings
-from controller.status.clocks import Clocks, Sender
-from controller.status.decision_log import DecisionRecord, DecisionTotals
-from controller.status.group_fold import SAMPLES, GroupFold
-from controller.status.group_view import GroupView, Sample
 from controller.status.health import Health
-from controller.status.picture import (
-    ControllerPicture,
-    GroupPicture,
-    History,
-    Role,
-    course,
-    picture,
-)
+from controller.status.picture import ControllerPicture, GroupPicture, History, Role, course, picture
+from domain.group_view.clocks import Clocks, Sender
+from domain.group_view.decision_log import DecisionRecord, DecisionTotals
+from domain.group_view.fold import SAMPLES, GroupFold
+from domain.group_view.view import GroupView, Sample
 from domain.messages import ControllerClaim, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds

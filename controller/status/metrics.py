@@ -12,10 +12,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Summa
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from controller.machine import State
+from controller.decide.machine import State
 from controller.status.board import Board, Reading
-from controller.status.decision_log import DecisionTotals
 from controller.status.picture import GroupPicture, Role
+from domain.group_view.decision_log import DecisionTotals
 from domain.messages import ConsumerState, Decision
 from domain.partitions import TopicPartition
 

@@ -7,10 +7,10 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from controller.settings import ControllerSettings
-from controller.status.clocks import Sender, apart
-from controller.status.decision_log import DecisionTotals
-from controller.status.group_view import ConsumerView, GroupView, Sample, Transit
 from domain.assignment import ConsumerId
+from domain.group_view.clocks import Sender, apart
+from domain.group_view.decision_log import DecisionTotals
+from domain.group_view.view import ConsumerView, GroupView, Sample, Transit
 from domain.partitions import TopicPartition
 from domain.speeds import Lag
 

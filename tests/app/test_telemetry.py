@@ -20,7 +20,7 @@ from controller.status.health import Health
 from controller.status.server import StatusServer
 from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
-from monitor.changes import Standing
+from monitor.measure.changes import Standing
 from sandbox.ports import free_port
 from tests.sandbox.watch_messages import BEGAN, cycle, read, report, write_speeds
 

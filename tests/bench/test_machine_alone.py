@@ -1,8 +1,8 @@
 """A consumer's machine, whose requests take as long as a bench says."""
 
 from bench.machine_alone import MachineAlone
-from consumer import actions
-from consumer.actions import Action, Ask
+from consumer.decide import actions
+from consumer.decide.actions import Action, Ask
 from domain.messages import Action as Do
 from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, PartitionRef
 from domain.partitions import TopicPartition

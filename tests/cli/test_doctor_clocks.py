@@ -12,7 +12,7 @@ from app.settings import Settings
 from cli.doctor import clocks
 from cli.doctor.clocks import MOST_NAMED, check_clocks, compared
 from cli.doctor.finding import Grade
-from controller.status.clocks import Sender
+from domain.group_view.clocks import Sender
 from tests.app.any_settings import settings
 from tests.sandbox.watch_messages import BEGAN, report, write_speeds
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.decisions import pick
-from controller.status.explanation import explain
+from domain.group_view.explanation import explain
 from domain.messages import (
     Decision,
     DecisionKind,

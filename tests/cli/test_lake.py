@@ -10,7 +10,7 @@ from rich.console import Console
 
 from app.errors import KcgaError, UsageError
 from cli.lake import optimize, vacuum, verify
-from consumer.batch import Record
+from consumer.decide.batch import Record
 from consumer.lake import Lake
 from consumer.table import rows
 from domain.partitions import TopicPartition

@@ -17,8 +17,8 @@ from cli.live.plan import in_words, plan_now
 from cli.live.status import print_status, status_json
 from cli.packing.stream_file import read_stream
 from cli.record import RecordOptions, record
-from controller.status.group_fold import time_of
 from controller.status.picture import GroupPicture
+from domain.group_view.fold import time_of
 from domain.messages import (
     ConsumerReport,
     ControlAction,

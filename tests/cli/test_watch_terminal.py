@@ -10,8 +10,8 @@ from cli.watch.glyphs import TopicPalette
 from cli.watch.plain_lines import PlainLines
 from cli.watch.screen import GroupScreen
 from cli.watch.terminal import LiveView
-from controller.status.group_fold import GroupFold, GroupMessage
-from controller.status.group_view import GroupView
+from domain.group_view.fold import GroupFold, GroupMessage
+from domain.group_view.view import GroupView
 from domain.messages import ConsumerState
 from sandbox.incident import Incident
 from tests.sandbox.watch_messages import (

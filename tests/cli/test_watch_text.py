@@ -10,7 +10,7 @@ from app import figures
 from cli.watch.bars import Scale, axis, bar
 from cli.watch.glyphs import ASCII, UNICODE, TopicPalette
 from cli.watch.sparkline import resample, sparkline
-from controller.status.group_view import HeldPartition, Sample
+from domain.group_view.view import HeldPartition, Sample
 from tests.sandbox.watch_messages import partition
 
 

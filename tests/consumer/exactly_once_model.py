@@ -18,7 +18,7 @@ from enum import Enum, auto
 from functools import cache
 from typing import NamedTuple
 
-from consumer.machine import ConsumerMachine
+from consumer.decide.machine import ConsumerMachine
 from domain.messages import Action
 from domain.partitions import TopicPartition
 from tests.consumer.explored_consumer import (

@@ -17,17 +17,17 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from consumer import actions, events
-from consumer.backoff import LONGEST_S
-from consumer.batch import Batch, Record
-from consumer.claims import RELEASED, Committed, claim
-from consumer.commands import Holding
+from consumer.decide import actions, events
+from consumer.decide.backoff import LONGEST_S
+from consumer.decide.batch import Batch, Record
+from consumer.decide.claims import RELEASED, Committed, claim
+from consumer.decide.commands import Holding
+from consumer.decide.machine import ConsumerError, ConsumerMachine
+from consumer.decide.spans import Span
+from consumer.decide.takeover import ClaimsError, take_over
 from consumer.lake import Lake
-from consumer.machine import ConsumerError, ConsumerMachine
 from consumer.offsets import GroupOffsets
 from consumer.settings import ConsumerSettings
-from consumer.spans import Span
-from consumer.takeover import ClaimsError, take_over
 from domain.messages import Action, ConsumerCommand, ConsumerState, Order, PartitionRef, writer
 from domain.partitions import OffsetRange, TopicPartition
 

@@ -17,13 +17,13 @@ from confluent_kafka import KafkaError, KafkaException
 
 from brokers.transactions import FencedError
 from consumer import runner
-from consumer.batch import Record
-from consumer.claims import Committed
-from consumer.events import Fetched
+from consumer.decide.batch import Record
+from consumer.decide.claims import Committed
+from consumer.decide.events import Fetched
+from consumer.decide.out_of_range import PassedOver
+from consumer.decide.spans import Span
 from consumer.lake import LAST_VERSION
-from consumer.out_of_range import PassedOver
 from consumer.session import LakeError
-from consumer.spans import Span
 from domain.assignment import ConsumerId
 from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef
 from domain.partitions import OffsetRange, TopicPartition

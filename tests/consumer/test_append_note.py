@@ -1,6 +1,6 @@
 """What the notes of appends tell, among those of others."""
 
-from consumer.append_note import AppendNote, last_appended
+from consumer.decide.append_note import AppendNote, last_appended
 
 
 def note(writer: str, last_offsets: dict[int, int]) -> str:

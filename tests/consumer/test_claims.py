@@ -1,5 +1,5 @@
-from consumer.claims import RELEASED, Committed, claim, next_offset, to_seal, where_to_look, writer
-from consumer.spans import Span
+from consumer.decide.claims import RELEASED, Committed, claim, next_offset, to_seal, where_to_look, writer
+from consumer.decide.spans import Span
 
 
 def test_whoever_claims_a_partition_is_sealed_and_so_is_whom_the_controller_names() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.batch import Batch, Record
+from consumer.decide.batch import Batch, Record
 from domain.messages import Order, Read
 from domain.partitions import TopicPartition
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.commands import NO_COMMAND, Change, Holding
+from consumer.decide.commands import NO_COMMAND, Change, Holding
 from domain.messages import Action, ConsumerCommand, Order, PartitionRef
 from domain.partitions import TopicPartition
 

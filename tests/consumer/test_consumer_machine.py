@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
-from consumer import actions, events
-from consumer.actions import Action
-from consumer.batch import Record
-from consumer.claims import Committed
-from consumer.commands import Holding
-from consumer.machine import ConsumerError, ConsumerMachine, LeaseError
+from consumer.decide import actions, events
+from consumer.decide.actions import Action
+from consumer.decide.batch import Record
+from consumer.decide.claims import Committed
+from consumer.decide.commands import Holding
+from consumer.decide.machine import ConsumerError, ConsumerMachine, LeaseError
 from consumer.settings import ConsumerSettings
 from domain.messages import Action as Do
 from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, PartitionRef

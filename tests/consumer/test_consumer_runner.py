@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from consumer import runner
+from consumer.decide.takeover import take_over
 from consumer.runner import ConsumerError
-from consumer.takeover import take_over
 from consumer.verify import PartitionAccount, verify
 from domain.messages import Action, ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from consumer.columns import Column
+from consumer.decide.columns import Column
 from consumer.settings import ConsumerSettings
 
 GOOD: dict[str, Any] = {"spark_remote": "sc://127.0.0.1:15002", "lake_root": "/data/lake"}

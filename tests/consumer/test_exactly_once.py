@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from consumer.claims import writer
-from consumer.location import location
+from consumer.decide.claims import writer
+from consumer.decide.location import location
 from consumer.verify import PartitionAccount
 from domain.messages import Action, ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition

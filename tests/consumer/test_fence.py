@@ -5,7 +5,7 @@ import pytest
 from brokers.errors import FatalKafkaError
 from brokers.transactions import FencedError
 from consumer import offsets as offsets_module
-from consumer.claims import Committed
+from consumer.decide.claims import Committed
 from consumer.offsets import GroupOffsets
 from domain.partitions import TopicPartition
 from tests.transactional_brokers import Brokers

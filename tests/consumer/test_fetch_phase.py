@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.actions import Fetch
-from consumer.backoff import LONGEST_S, pause_s
-from consumer.cycle import LONGEST_WAIT_S, MOST_RECORDS, FetchPhase
+from consumer.decide.actions import Fetch
+from consumer.decide.backoff import LONGEST_S, pause_s
+from consumer.decide.cycle import LONGEST_WAIT_S, MOST_RECORDS, FetchPhase
 
 PHASE = FetchPhase(batch_bytes=5_000_000, wait_time_secs=2.0)
 

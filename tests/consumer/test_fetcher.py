@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from kafka import KafkaProducer
 
-from consumer.batch import Record
+from consumer.decide.batch import Record
+from consumer.decide.out_of_range import PassedOver
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
-from consumer.out_of_range import PassedOver
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import PATIENCE_S, Driver
 from tests.services import SharedBroker

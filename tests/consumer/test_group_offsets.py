@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from brokers.transactions import FencedError
-from consumer.claims import Committed
+from consumer.decide.claims import Committed
 from consumer.kafka import common_config, reading_config
 from consumer.offsets import DELETED_AFTER_REFUSALS, GroupOffsets
 from domain.partitions import OffsetRange, TopicPartition

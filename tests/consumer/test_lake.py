@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from consumer.batch import Record
-from consumer.columns import Column
+from consumer.decide.batch import Record
+from consumer.decide.columns import Column
+from consumer.decide.location import location
+from consumer.decide.spans import Span
 from consumer.lake import Lake
-from consumer.location import location
 from consumer.session import LakeError, open_session, release
-from consumer.spans import Span
 from consumer.table import rows
 from consumer.verify import PartitionAccount, verify
 from domain.partitions import TopicPartition

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from consumer import lake as lake_module
-from consumer.batch import Record
+from consumer.decide.batch import Record
+from consumer.decide.spans import Span
 from consumer.lake import Lake
-from consumer.spans import Span
 from consumer.table import SCHEMA, rows
 from domain.partitions import TopicPartition
 

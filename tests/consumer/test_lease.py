@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.lease import Lease
+from consumer.decide.lease import Lease
 
 LEASE = Lease(length_s=15.0, runs_from=100.0)
 

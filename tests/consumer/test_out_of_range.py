@@ -5,9 +5,9 @@ import time
 import pytest
 from confluent_kafka import Producer
 
+from consumer.decide.out_of_range import BeyondEnd, PassedOver, go_on
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
-from consumer.out_of_range import BeyondEnd, PassedOver, go_on
 from domain.partitions import OffsetRange, TopicPartition
 
 ORDERS = TopicPartition("orders", 0)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.columns import TYPES, Column
-from consumer.parsing import UnparsableError, parsed, parsed_columns
+from consumer.decide.columns import TYPES, Column
+from consumer.decide.parsing import UnparsableError, parsed, parsed_columns
 
 
 def column(kind: str, *path: str) -> Column:

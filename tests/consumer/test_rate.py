@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.rate import FEWEST, NEWEST, Pace, SaturatedRate
+from consumer.decide.rate import FEWEST, NEWEST, Pace, SaturatedRate
 
 
 def rate_of(*cycles: tuple[int, float]) -> SaturatedRate:

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from consumer.claims import RELEASED, Committed, claim, writer
-from consumer.out_of_range import PassedOver
+from consumer.decide.claims import RELEASED, Committed, claim, writer
+from consumer.decide.out_of_range import PassedOver
 from consumer.runner import ConsumerError, LeaseError, run
 from consumer.settings import ConsumerSettings
 from consumer.threads import in_thread

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.spans import FIRST_LOOK_BACK, Span, Term, look_backs, terms
+from consumer.decide.spans import FIRST_LOOK_BACK, Span, Term, look_backs, terms
 
 OFFSETS = st.integers(0, 10**9)
 SPANS = st.dictionaries(

@@ -5,11 +5,11 @@ from unittest.mock import Mock, call, create_autospec
 
 import pytest
 
-from consumer.claims import RELEASED, Committed, claim
+from consumer.decide.claims import RELEASED, Committed, claim
+from consumer.decide.spans import Span
+from consumer.decide.takeover import MOST_LOOKS, ClaimsError, take_over
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
-from consumer.spans import Span
-from consumer.takeover import MOST_LOOKS, ClaimsError, take_over
 from domain.partitions import OffsetRange, TopicPartition
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)

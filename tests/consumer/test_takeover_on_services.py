@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from brokers.transactions import FencedError
-from consumer.batch import Record
-from consumer.claims import RELEASED, Committed, claim
+from consumer.decide.batch import Record
+from consumer.decide.claims import RELEASED, Committed, claim
+from consumer.decide.takeover import take_over
 from consumer.kafka import common_config, reading_config
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
 from consumer.table import rows
-from consumer.takeover import take_over
 from consumer.verify import PartitionAccount, verify
 from domain.partitions import TopicPartition
 from sandbox.broker import Broker

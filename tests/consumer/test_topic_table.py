@@ -3,9 +3,9 @@ from datetime import UTC, date, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.batch import Record
-from consumer.columns import Column
-from consumer.location import location
+from consumer.decide.batch import Record
+from consumer.decide.columns import Column
+from consumer.decide.location import location
 from consumer.table import LATEST_MS, SCHEMA, creation, rows
 from domain.partitions import TopicPartition
 

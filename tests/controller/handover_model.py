@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from consumer.claims import RELEASED, Committed, claim, to_seal
-from consumer.commands import Holding
-from controller.former_writers import FormerWriters, Reach
-from controller.group import Group, Member, Pending
-from controller.handover import next_steps
+from consumer.decide.claims import RELEASED, Committed, claim, to_seal
+from consumer.decide.commands import Holding
+from controller.decide.former_writers import FormerWriters, Reach
+from controller.decide.group import Group, Member, Pending
+from controller.decide.handover import next_steps
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Order, PartitionRef, writer
 from domain.partitions import TopicPartition

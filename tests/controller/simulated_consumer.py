@@ -1,4 +1,4 @@
-"""A consumer's process, step by step: its machine (`consumer.machine`) is the real one, and what that wants is
+"""A consumer's process, step by step: its machine (`consumer.decide.machine`) is the real one, and what that wants is
 performed against a simulated lake, a little at each step. It can be frozen between any two of them.
 
 Its lease never runs out: whenever it looks around, its newest report counts as arrived, and its clock stands still
@@ -10,12 +10,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from consumer import actions, events
-from consumer.batch import Record
-from consumer.commands import Holding
-from consumer.machine import ConsumerError, ConsumerMachine
+from consumer.decide import actions, events
+from consumer.decide.batch import Record
+from consumer.decide.commands import Holding
+from consumer.decide.machine import ConsumerError, ConsumerMachine
+from consumer.decide.takeover import ClaimsError, Steps, steps
 from consumer.settings import ConsumerSettings
-from consumer.takeover import ClaimsError, Steps, steps
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, ConsumerReport, Throughput, writer
 from domain.partitions import TopicPartition

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from consumer.claims import Committed
-from consumer.spans import Span
+from consumer.decide.claims import Committed
+from consumer.decide.spans import Span
 from domain.partitions import OffsetRange, TopicPartition
 
 GROUP = "group"

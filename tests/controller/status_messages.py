@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from controller.machine import State
+from controller.decide.machine import State
 from controller.settings import ControllerSettings
 from controller.status.board import Board
 from controller.status.metrics import GroupMetrics

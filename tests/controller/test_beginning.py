@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import pytest
 
 from controller import kafka
-from controller.commands import Claim
-from controller.history import Beginning
+from controller.decide.commands import Claim
+from controller.decide.history import Beginning
 from controller.kafka import KafkaLink
 from domain.messages import (
     ConsumerReport,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from controller.machine import CLAIM_EVERY_S, State
+from controller.decide.machine import CLAIM_EVERY_S, State
 from controller.settings import ControllerSettings
 from domain.partitions import TopicPartition
 from tests.controller.world import World

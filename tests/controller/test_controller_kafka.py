@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import Producer
 
 from app.topics import Cluster
-from controller.commands import Claim
-from controller.former_writers import Reach
-from controller.history import Beginning
+from controller.decide.commands import Claim
+from controller.decide.former_writers import Reach
+from controller.decide.history import Beginning
 from controller.kafka import DeposedError, KafkaLink, Received
 from domain.messages import (
     Action,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from controller.machine import State
+from controller.decide.machine import State
 from controller.settings import ControllerSettings
 from domain.messages import Action, Throughput
 from domain.partitions import TopicPartition

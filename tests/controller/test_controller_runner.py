@@ -12,9 +12,9 @@ from confluent_kafka import KafkaError, KafkaException
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from controller.commands import Claim
+from controller.decide.commands import Claim
+from controller.decide.history import Beginning, claiming
 from controller.fleet import FleetError
-from controller.history import Beginning, claiming
 from controller.kafka import DeposedError, Received, Sent
 from controller.runner import run
 from controller.settings import ControllerSettings

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.creation_limit import after_failure
-from controller.machine import State
-from controller.question import Situation, pose
+from controller.decide.creation_limit import after_failure
+from controller.decide.machine import State
+from controller.decide.question import Situation, pose
+from controller.decide.sizes import Size
+from controller.decide.triggers import Trigger
 from controller.settings import ControllerSettings
-from controller.sizes import Size
-from controller.triggers import Trigger
 from domain.assignment import Assignment
 from domain.messages import ControllerClaim, CreationLimit, Restraint
 from domain.partitions import TopicPartition

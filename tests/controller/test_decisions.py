@@ -6,12 +6,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from controller.plan import decide
-from controller.question import Situation, pose
-from controller.restraint import Restraints
+from controller.decide.plan import decide
+from controller.decide.question import Situation, pose
+from controller.decide.restraint import Restraints
+from controller.decide.sizes import Size
+from controller.decide.triggers import REPLAN, Trigger
 from controller.settings import ControllerSettings
-from controller.sizes import Size
-from controller.triggers import REPLAN, Trigger
 from domain.assignment import Assignment
 from domain.messages import Decision, DecisionKind, Restraint
 from domain.partitions import TopicPartition

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from controller.commands import Claim
-from controller.former_writers import REMEMBERED, STRANGERS, FormerWriters
-from controller.group import Group
-from controller.history import Beginning, beginning, claiming
+from controller.decide.commands import Claim
+from controller.decide.former_writers import REMEMBERED, STRANGERS, FormerWriters
+from controller.decide.group import Group
+from controller.decide.history import Beginning, beginning, claiming
 from domain.messages import (
     Action,
     ConsumerCommand,

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.highest_sizes import BUCKETS, HighestSizes
-from controller.sizes import Size
+from controller.decide.highest_sizes import BUCKETS, HighestSizes
+from controller.decide.sizes import Size
 from domain.partitions import TopicPartition
 
 P, Q = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.learned_capacity import learned_capacity, students_t
+from controller.decide.learned_capacity import learned_capacity, students_t
 from domain.messages import Throughput
 
 

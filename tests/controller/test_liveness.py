@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.machine import TRIES, State
+from controller.decide.machine import TRIES, State
 from controller.settings import ControllerSettings
 from domain.messages import ControlAction
 from domain.partitions import TopicPartition

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.mending import mended, numbered
+from controller.decide.mending import mended, numbered
 from domain.assignment import Assignment
 from domain.partitions import TopicPartition
 

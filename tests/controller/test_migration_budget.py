@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.restraint import MigrationBudget
+from controller.decide.restraint import MigrationBudget
 from controller.settings import migration_weight
 from tests.examples import examples
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from controller.quiet_periods import QuietPeriod, quiet_until
+from controller.decide.quiet_periods import QuietPeriod, quiet_until
 
 WEEKDAYS = QuietPeriod(cron="0 8 * * MON-FRI", duration_s=3600, time_zone="Europe/Lisbon")
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 
-from controller.reasons import reasons
+from controller.decide.reasons import reasons
 from domain.assignment import Assignment
 from solver import Problem
 from tests.controller.exhaustive import solve_exhaustively

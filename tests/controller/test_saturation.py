@@ -1,6 +1,6 @@
 """Partitions that are faster than a consumer, and how many partitions their topic would need."""
 
-from controller.saturation import saturated
+from controller.decide.saturation import saturated
 from domain.partitions import TopicPartition
 
 SLOW, HOT, HOTTER, OTHER = (

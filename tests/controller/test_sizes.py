@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.decide.sizes import Size, Sizes, size
 from controller.settings import ControllerSettings
-from controller.sizes import Size, Sizes, size
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
 from tests.controller.world import World

@@ -5,9 +5,9 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.machine import State
+from controller.decide.machine import State
+from controller.decide.spares import spares
 from controller.settings import ControllerSettings
-from controller.spares import spares
 from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
 from tests.controller.world import World

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.standing_lag import PERIOD_S, StandingLag
+from controller.decide.standing_lag import PERIOD_S, StandingLag
 from domain.partitions import TopicPartition
 
 P = TopicPartition("orders", 0)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from controller.machine import State
+from controller.decide.machine import State
 from controller.runner import Audience
 from controller.status.board import FULL_DECISIONS, HUNG_S, LIVE_S, Board
-from controller.status.group_view import Sample
 from controller.status.picture import ConsumerPicture, course
+from domain.group_view.view import Sample
 from domain.messages import ControllerClaim
 from tests.controller.status_messages import SETTINGS, Clock, told_board
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds

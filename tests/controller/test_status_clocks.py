@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.status.clocks import TOLERATED_S, WINDOW_S, Clocks, Sender, apart
+from domain.group_view.clocks import TOLERATED_S, WINDOW_S, Clocks, Sender, apart
 from domain.messages import ControlAction, ControllerClaim, ControlRequest
 from tests.controller.status_messages import SETTINGS, Clock, registry_of, told_board
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds

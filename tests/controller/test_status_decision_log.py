@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.status.decision_log import DecisionLog, DecisionTotals, Planned
+from domain.group_view.decision_log import DecisionLog, DecisionTotals, Planned
 from domain.messages import Decision
 from tests.sandbox.watch_messages import BEGAN, decision, partition
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.status.group_fold import GroupFold, GroupMessage
-from controller.status.group_view import GroupView, HeldPartition, Sample, Transit
+from domain.group_view.fold import GroupFold, GroupMessage
+from domain.group_view.view import GroupView, HeldPartition, Sample, Transit
 from domain.messages import ConsumerState, ControllerClaim, WriteSpeedReport
 from domain.speeds import Lag, WriteSpeeds
 from tests.sandbox.watch_messages import BEGAN, cycle, decision, partition, read, report, story, told, write_speeds
@@ -236,7 +236,7 @@ def test_the_story_ends_as_it_was_told() -> None:
 
 
 def test_of_many_cycles_and_processes_each_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller.status.group_fold.CYCLES", 3)
+    monkeypatch.setattr("domain.group_view.fold.CYCLES", 3)
     fold = GroupFold()
     for sequence in (1, 2, 4, 3, 5, 6, 2, 6, 7):
         fold.receive(report(1, BEGAN + sequence, sequence=sequence, cycle=cycle(size=10)))

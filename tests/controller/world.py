@@ -9,8 +9,8 @@ from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
-from controller.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
-from controller.events import (
+from controller.decide.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
+from controller.decide.events import (
     ClaimHeard,
     ConsumerGone,
     ConsumerReported,
@@ -22,8 +22,8 @@ from controller.events import (
     Started,
     Ticked,
 )
-from controller.history import Beginning, beginning, claiming
-from controller.machine import Controller, State
+from controller.decide.history import Beginning, beginning, claiming
+from controller.decide.machine import Controller, State
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.messages import (

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 from kubernetes import client
 
 from cli.deploy import render
-from controller.status.group_view import GroupView
+from domain.group_view.view import GroupView
 from domain.partitions import TopicPartition
 from domain.topics import TopicNames
 from sandbox.load import LoadReport, run_load

@@ -6,9 +6,16 @@ from types import SimpleNamespace as Shown
 import pytest
 import yaml
 
-from controller.kubernetes.deployment import Owner, Template, TemplateError, deployment, parse_template, read_template
-from controller.kubernetes.names import consumer_of, deployment_name
-from controller.kubernetes.troubles import trouble_of_deployment, trouble_of_pod
+from controller.kubernetes.rules.deployment import (
+    Owner,
+    Template,
+    TemplateError,
+    deployment,
+    parse_template,
+    read_template,
+)
+from controller.kubernetes.rules.names import consumer_of, deployment_name
+from controller.kubernetes.rules.troubles import trouble_of_deployment, trouble_of_pod
 
 TEMPLATE = """
 apiVersion: apps/v1

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from domain.partitions import OffsetRange, TopicPartition
 from monitor.cluster_logs import BrokerAwayError
-from monitor.interest import Topic
+from monitor.measure.interest import Topic
 
 
 @dataclass

@@ -1,5 +1,5 @@
 from domain.partitions import TopicPartition
-from monitor.changes import Standing, changes
+from monitor.measure.changes import Standing, changes
 
 A = [TopicPartition("a", number) for number in range(6)]
 B = TopicPartition("b", 0)

@@ -2,9 +2,9 @@
 
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
-from monitor.departed import ROUNDS, Departed
 from monitor.discovery import Discovery
-from monitor.interest import Interest
+from monitor.measure.departed import ROUNDS, Departed
+from monitor.measure.interest import Interest
 from tests.monitor.measured_logs import FakeLogs, topic
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

@@ -1,6 +1,6 @@
 from domain.partitions import TopicPartition
-from monitor.estimates import SpeedEstimates
-from monitor.growth import LogMeasurement
+from monitor.measure.estimates import SpeedEstimates
+from monitor.measure.growth import LogMeasurement
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 

@@ -5,7 +5,7 @@ import pytest
 
 from domain.partitions import OffsetRange
 from domain.speeds import Method
-from monitor.growth import RECORD_SIZE_MEMORY_S, Growth, LogMeasurement, RecordSize, growth
+from monitor.measure.growth import RECORD_SIZE_MEMORY_S, Growth, LogMeasurement, RecordSize, growth
 
 BEFORE = LogMeasurement(at=0, topic_id="a", leader=1, stored_bytes=1000, offsets=OffsetRange(10, 20))
 

@@ -1,6 +1,6 @@
 from domain.partitions import TopicPartition
 from domain.topics import DECISIONS, METADATA, WRITE_SPEED
-from monitor.interest import Topic, topics_of_interest
+from monitor.measure.interest import Topic, topics_of_interest
 from tests.monitor.measured_logs import topic
 
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from domain.partitions import OffsetRange, TopicPartition
 from domain.speeds import Lag
-from monitor.estimates import SpeedEstimates
-from monitor.growth import LogMeasurement
-from monitor.lag import lag
+from monitor.measure.estimates import SpeedEstimates
+from monitor.measure.growth import LogMeasurement
+from monitor.measure.lag import lag
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from monitor.growth import LogMeasurement
-from monitor.window import SpeedWindow
+from monitor.measure.growth import LogMeasurement
+from monitor.measure.window import SpeedWindow
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "monitor"
 RECORD_BYTES = 123

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from domain.partitions import OffsetRange
 from domain.speeds import Method
-from monitor.growth import LogMeasurement
-from monitor.window import SpeedWindow
+from monitor.measure.growth import LogMeasurement
+from monitor.measure.window import SpeedWindow
 
 
 def measured(

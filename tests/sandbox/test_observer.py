@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from app.errors import KcgaError
 from app.topics import Cluster
-from controller.status.group_view import GroupView
+from domain.group_view.view import GroupView
 from domain.messages import ConsumerState, ControllerClaim
 from domain.topics import TopicNames
 from sandbox.observer import Observer

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from cli.watch.summary_table import SummaryTable
-from controller.status.group_view import GroupView
+from domain.group_view.view import GroupView
 from domain.messages import ConsumerState
 from sandbox.readers import MostReaders, ReadLog, most_readers
 from sandbox.summary import Summary, summarize

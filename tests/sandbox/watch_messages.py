@@ -5,7 +5,7 @@ from math import sin
 from types import MappingProxyType
 from typing import Any
 
-from controller.status.group_fold import GroupFold, GroupMessage, time_of
+from domain.group_view.fold import GroupFold, GroupMessage, time_of
 from domain.messages import (
     ConsumerReport,
     ConsumerState,

@@ -11,7 +11,7 @@ queue takes to be written.
 
 from dataclasses import dataclass
 
-from consumer.actions import Fetch
+from consumer.decide.actions import Fetch
 
 MOST_RECORDS = 500
 """Of one request: enough for the client's full speed, and small beside a batch."""

@@ -6,7 +6,7 @@ The order is what keeps every record once:
 2. they are sealed on the table of the topic: from here on they add no row;
 3. who claims the partitions is looked up in the group's commits. If that is anybody else, the same is done to them, and
    the claims are looked up again: in the end only the caller adds rows of these partitions;
-4. now the positions are read, from the commits and the lake (`consumer.claims`).
+4. now the positions are read, from the commits and the lake (`consumer.decide.claims`).
 
 The fence comes before the look because the brokers do not tell of commits while one of them is under way, and one that
 a writer died in the middle of is under way for a minute, unless a fence ends it.
@@ -18,8 +18,8 @@ stays so: a process does it to each writer once.
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Set
 from typing import Protocol
 
-from consumer.claims import Committed, next_offset, to_seal, where_to_look
-from consumer.spans import Span
+from consumer.decide.claims import Committed, next_offset, to_seal, where_to_look
+from consumer.decide.spans import Span
 from domain.partitions import OffsetRange, TopicPartition
 
 MOST_LOOKS = 10

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.status.decision_log import DecisionLog
-from controller.status.group_view import ConsumerView, GroupView, HeldPartition, Sample, Transit
 from domain.assignment import ConsumerId
+from domain.group_view.decision_log import DecisionLog
+from domain.group_view.view import ConsumerView, GroupView, HeldPartition, Sample, Transit
 from domain.messages import ConsumerReport, ConsumerState, ControllerClaim, ControlRequest, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from domain.partitions import TopicPartition
 from domain.speeds import Lag
-from monitor.growth import LogMeasurement
-from monitor.window import SpeedWindow, WriteSpeed
+from monitor.measure.growth import LogMeasurement
+from monitor.measure.window import SpeedWindow, WriteSpeed
 
 LEAST_SHARE = 1 / 6
 """Of the window that has to be measured before there is a speed. Producers write in batches: a second alone may hold

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from consumer.batch import Batch
-from consumer.claims import Committed
+from consumer.decide.batch import Batch
+from consumer.decide.claims import Committed
 from domain.messages import ConsumerReport
 from domain.partitions import TopicPartition
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from controller.history import Beginning
+from controller.decide.history import Beginning
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, ControlAction, Decision
 from domain.speeds import WriteSpeeds

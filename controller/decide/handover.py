@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from controller.group import Group, Member
+from controller.decide.group import Group, Member
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import Action
 from domain.partitions import TopicPartition

@@ -3,15 +3,16 @@
 The invariant that the handover rests on: a consumer *may read* a partition from the moment a start is sent to it until
 either a report of the same process shows a newer stop carried out and the partition let go, or the process is not
 counted on any more: it has ended, or is taken for dead, or another one has come in its place. It is then a former
-writer, which the next start of the partition names (`controller/former_writers.py`). Whatever is lost, late or doubled,
-a process that reads a partition is one that may read it here, or one that is named before anybody else reads it.
+writer, which the next start of the partition names (`controller.decide.former_writers`). Whatever is lost, late or
+doubled, a process that reads a partition is one that may read it here, or one that is named before anybody else reads
+it.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from controller.former_writers import FormerWriters, Reach
+from controller.decide.former_writers import FormerWriters, Reach
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import (
     Action,

@@ -7,13 +7,13 @@ the one before is written. One commit is under way at a time, and nothing is obe
 Commands are obeyed once nothing that they stop is being written for the first time, so what was fetched of it is
 committed by then; or only gathered, and is dropped: whoever reads it next fetches it again; or it is refused by the
 lake, and the partition is let go without a commit: whoever reads it next seals this process, and finds what is there.
-Before a partition is read it is taken over (`consumer.takeover`), beside the reading of others, and claimed; it is
-released before a stop is acknowledged. Whatever is interrupted when, the next reader begins at the first record that is
-not in the lake, and nobody else writes it.
+Before a partition is read it is taken over (`consumer.decide.takeover`), beside the reading of others, and claimed; it
+is released before a stop is acknowledged. Whatever is interrupted when, the next reader begins at the first record that
+is not in the lake, and nobody else writes it.
 
 Whatever is asked of others has a limit. What does not succeed within it is reported, and tried again after a pause: a
 write or a take-over for its topic alone; a place, a session and a commit for `give_up_after_s`, since
-then only a new process may help. At every turn the lease is looked at first (`consumer.lease`).
+then only a new process may help. At every turn the lease is looked at first (`consumer.decide.lease`).
 """
 
 import math
@@ -21,15 +21,15 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from consumer import actions, events
-from consumer.actions import Action, Note
-from consumer.backoff import pause_s
-from consumer.batch import Batch
-from consumer.claims import RELEASED, Committed, claim, writer
-from consumer.commands import Holding
-from consumer.cycle import FetchPhase
-from consumer.lease import Lease
-from consumer.rate import Pace, SaturatedRate
+from consumer.decide import actions, events
+from consumer.decide.actions import Action, Note
+from consumer.decide.backoff import pause_s
+from consumer.decide.batch import Batch
+from consumer.decide.claims import RELEASED, Committed, claim, writer
+from consumer.decide.commands import Holding
+from consumer.decide.cycle import FetchPhase
+from consumer.decide.lease import Lease
+from consumer.decide.rate import Pace, SaturatedRate
 from consumer.settings import ConsumerSettings
 from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, Cycle, PartitionRef, Read
 from domain.partitions import TopicPartition

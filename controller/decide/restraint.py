@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
-from controller.highest_sizes import HighestSizes
-from controller.quiet_periods import quiet_until
+from controller.decide.highest_sizes import HighestSizes
+from controller.decide.quiet_periods import quiet_until
 from controller.settings import ControllerSettings
 from domain.messages import Decision, HeldBack, Restraint
 from domain.partitions import TopicPartition

@@ -10,9 +10,9 @@ after a consumer could not be created, there are to be no more consumers than th
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
+from controller.decide.sizes import Size
+from controller.decide.triggers import Trigger
 from controller.settings import ControllerSettings
-from controller.sizes import Size
-from controller.triggers import Trigger
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import CreationLimit, DecisionKind
 from domain.partitions import TopicPartition

@@ -13,9 +13,9 @@ from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 
-from controller.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
-from controller.creation_limit import after_failure
-from controller.events import (
+from controller.decide.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
+from controller.decide.creation_limit import after_failure
+from controller.decide.events import (
     ClaimHeard,
     ConsumerGone,
     ConsumerReported,
@@ -28,17 +28,17 @@ from controller.events import (
     Started,
     Ticked,
 )
-from controller.group import Group, Member
-from controller.handover import next_steps
-from controller.interest import Interest
-from controller.mending import mended, numbered
-from controller.plan import decide, fewer_consumers
-from controller.question import Question, Situation, pose
-from controller.restraint import Restraints
+from controller.decide.group import Group, Member
+from controller.decide.handover import next_steps
+from controller.decide.interest import Interest
+from controller.decide.mending import mended, numbered
+from controller.decide.plan import decide, fewer_consumers
+from controller.decide.question import Question, Situation, pose
+from controller.decide.restraint import Restraints
+from controller.decide.sizes import Size, Sizes
+from controller.decide.spares import spares
+from controller.decide.triggers import REPLAN, Cause, Trigger, interval_over, triggers
 from controller.settings import ControllerSettings
-from controller.sizes import Size, Sizes
-from controller.spares import spares
-from controller.triggers import REPLAN, Cause, Trigger, interval_over, triggers
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import (
     Action,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from consumer.batch import Record
-from consumer.out_of_range import PassedOver
+from consumer.decide.batch import Record
+from consumer.decide.out_of_range import PassedOver
 from domain.messages import ConsumerCommand
 from domain.partitions import TopicPartition
 

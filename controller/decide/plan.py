@@ -1,10 +1,10 @@
 """Reassign: whether a plan is carried out, and the record that says why."""
 
-from controller.creation_limit import limit_sentence
-from controller.question import Question
-from controller.reasons import reasons
-from controller.restraint import Restraints
-from controller.saturation import saturated
+from controller.decide.creation_limit import limit_sentence
+from controller.decide.question import Question
+from controller.decide.reasons import reasons
+from controller.decide.restraint import Restraints
+from controller.decide.saturation import saturated
 from domain.assignment import Assignment
 from domain.messages import (
     Decision,

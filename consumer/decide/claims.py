@@ -13,7 +13,7 @@ the topic before) tells only where to begin a partition of which the lake has no
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from consumer.spans import Span, look_backs
+from consumer.decide.spans import Span, look_backs
 from domain.messages import writer as writer
 
 _MARK = "kcga:"

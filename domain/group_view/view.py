@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.status.decision_log import DecisionRecord, DecisionTotals
 from domain.assignment import ConsumerId
+from domain.group_view.decision_log import DecisionRecord, DecisionTotals
 from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
-from monitor.interest import Topic, topics_of_interest
+from monitor.measure.interest import Topic, topics_of_interest
 
 ROUNDS = 5
 """So many answers in a row must agree: a broker that has just begun may not know all topics."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from controller.sizes import Size
+from controller.decide.sizes import Size
 from domain.assignment import Assignment, ConsumerId
 from domain.partitions import TopicPartition
 

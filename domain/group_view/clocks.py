@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from controller.status.group_fold import GroupMessage, time_of
 from domain.assignment import ConsumerId
+from domain.group_view.fold import GroupMessage, time_of
 from domain.messages import ConsumerReport, ControllerClaim, WriteSpeedReport
 
 WINDOW_S = 60.0

@@ -7,7 +7,7 @@ follows: `docs/decisions/0008-backlog.md`.
 
 from typing import NamedTuple
 
-from controller.standing_lag import StandingLag
+from controller.decide.standing_lag import StandingLag
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from consumer.columns import Column
+from consumer.decide.columns import Column
 
 
 class UnparsableError(ValueError):

@@ -12,8 +12,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from domain.speeds import Lag, Method
-from monitor.growth import LogMeasurement, RecordSize, growth
-from monitor.lag import lag
+from monitor.measure.growth import LogMeasurement, RecordSize, growth
+from monitor.measure.lag import lag
 
 
 @dataclass(frozen=True, slots=True)

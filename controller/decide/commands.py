@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.former_writers import Reach
+from controller.decide.former_writers import Reach
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, CreationLimit, Decision
 from solver.problem import Problem

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.sizes import Size
+from controller.decide.sizes import Size
 from domain.partitions import TopicPartition
 
 BUCKETS = 12

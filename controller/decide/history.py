@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 
-from controller.commands import Claim
-from controller.former_writers import STRANGERS, Reach
+from controller.decide.commands import Claim
+from controller.decide.former_writers import STRANGERS, Reach
 from domain.messages import (
     ConsumerReport,
     ConsumerState,

@@ -1,0 +1,1 @@
+"""What the controller decides: no clock, no chance, no client, no thread and no log in here."""
