@@ -7,6 +7,8 @@ from brokers.errors import log_error
 from domain.assignment import ConsumerId
 
 _SMALLEST_QUEUE_BYTES = 1_048_576
+_OF_A_PARTITION_BYTES = 1_048_576
+"""Of one answer of the brokers at most, as by default."""
 _STATISTICS_EVERY_MS = 10_000
 
 
@@ -39,13 +41,16 @@ def fetching_config(common: Mapping[str, object], group: str, batch_bytes: int) 
     """What the reader of data adds: while a batch is written, the client fetches the next one, and no more than that.
 
     The small queue bounds the memory, and keeps the records of one partition from waiting behind the backlog of
-    another. A full queue is looked at again after 10 ms; the client's own 1 s would leave the consumer hungry.
+    another. So does the share that a partition has of an answer: after its queue was full the client asks for all of
+    them in the same order, and who comes first could fill every answer. A full queue is looked at again after 10 ms;
+    the client's own 1 s would leave the consumer hungry.
     """
     queue_bytes = max(batch_bytes, _SMALLEST_QUEUE_BYTES)
     return reading_config(
         {
             "queued.max.messages.kbytes": queue_bytes // 1024,
             "fetch.max.bytes": queue_bytes,
+            "fetch.message.max.bytes": min(_OF_A_PARTITION_BYTES, queue_bytes // 4),
             "fetch.queue.backoff.ms": 10,
             "statistics.interval.ms": _STATISTICS_EVERY_MS,
             **common,

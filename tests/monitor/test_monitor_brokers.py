@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -25,6 +25,7 @@ TOPIC, SPEEDS = "orders", "speeds"
 PARTITIONS = [TopicPartition(TOPIC, number) for number in range(3)]
 """Partition n is on broker n + 1 alone."""
 THIRD = frozenset(PARTITIONS[2:])
+LOADING = {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
 
 
 @contextmanager
@@ -48,6 +49,21 @@ def steady_load(bootstrap_servers: str) -> Iterator[None]:
         thread.join()
         producer.purge()
         producer.flush(5)
+
+
+def commit_the_beginnings(group: Consumer) -> None:
+    """The coordinator of a group that was never heard of may still be loading what it knows."""
+    beginnings = [KafkaPartition(TOPIC, partition.partition, 0) for partition in PARTITIONS]
+    deadline = time.monotonic() + 120
+    while True:
+        try:
+            group.commit(offsets=beginnings, asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in LOADING or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 def all_known(report: WriteSpeedReport) -> bool:
@@ -74,9 +90,7 @@ def test_a_broker_that_hangs_or_dies_costs_its_own_partitions_freshness_and_no_o
     for created in admin.create_topics(topics).values():
         created.result(timeout=60)
     group = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": unique_name})
-    group.commit(
-        offsets=[KafkaPartition(TOPIC, partition.partition, 0) for partition in PARTITIONS], asynchronous=False
-    )
+    commit_the_beginnings(group)
     group.close()
     settings = MonitorSettings(topics=(TOPIC,), interval_s=0.5, window_s=5, hold_s=5, request_timeout_s=2)
     reports = Reports(bootstrap_servers, SPEEDS)
