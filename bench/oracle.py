@@ -24,6 +24,7 @@ class Answer:
 
 
 PATIENCE_S = 600.0
+"""So long at most an optimum is looked for."""
 
 
 def optimum(problem: Problem) -> float | None:

@@ -1,5 +1,5 @@
 """Measures how fast producers write to each partition and how far the group is behind, and tells the controller.
 
-Pure are `interest`, `growth`, `lag`, `window`, `estimates` and `changes`; `cluster_logs`, `group_commits` and
-`publisher` talk to Kafka, `survey` asks all brokers at once, and `runner` is the loop around them.
+What follows from measurements is in `measure`; `cluster_logs`, `group_commits` and `publisher` talk to Kafka, `survey`
+asks all brokers at once, and `runner` is the loop around them.
 """
