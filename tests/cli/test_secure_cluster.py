@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -99,6 +101,15 @@ class Cluster:
         bindings = [binding(right, operation) for right in wanted for operation in right.operations]
         for granted in self.admin.create_acls(bindings).values():
             granted.result(30)
+        wait_until(lambda: set(bindings) <= set(self.admin.describe_acls(ALL_RIGHTS).result(30)))
+
+
+ANY: Any = None
+"""For any name, user and host; confluent-kafka's types know nothing of it."""
+ALL_RIGHTS = AclBindingFilter(
+    ResourceType.ANY, ANY, ResourcePatternType.ANY, ANY, ANY, AclOperation.ANY, AclPermissionType.ANY
+)
+"""A right is given once the broker has heard of it, a moment after that was recorded."""
 
 
 def binding(right: Right, operation: str) -> AclBinding:

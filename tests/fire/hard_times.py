@@ -1,5 +1,5 @@
-"""Clocks that are wrong or set, a table that refuses, partitions without a leader, records that Kafka loses: on real
-services.
+"""Clocks that are wrong or set, a table that refuses, partitions without a leader, brokers that forget commits and
+writers, records that Kafka loses: on real services.
 
 After each of them every record is in the lake once, and no partition had two readers at one time. What Kafka itself has
 lost is reported with its offsets.
@@ -23,6 +23,9 @@ import structlog
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from app.child import Child
+from app.jars import KAFKA, obtain
+from app.java import Java
 from app.settings import Settings
 from app.topics import Cluster
 from bench.pipeline import waits_of
@@ -30,13 +33,14 @@ from brokers import log_offsets
 from consumer.verify import verify
 from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
+from sandbox.broker import Broker
 from sandbox.services import Services
 from sandbox.settings_file import CONSUMER_CAPACITY
 from tests.broker_cluster import BrokerCluster
 from tests.conftest import cannot, installed
 from tests.consumer.table_files import files
 from tests.fire.clock import Clock
-from tests.fire.group import ANSWERS_WITHIN_S, Group, configure
+from tests.fire.group import ANSWERS_WITHIN_S, FASTER, Group, configure
 from tests.fire.witness import Witness
 from tests.services import SharedBroker, SharedSpark
 from tests.tools import COMPILER
@@ -54,7 +58,21 @@ CALM, BUSY = 0.4, 1.3
 """In consumers: one reads it all, then there must be two."""
 AN_HOUR_S = 3600
 REFUSES_S = float(os.environ.get("KCGA_REFUSES_S", "60"))
-"""How long a table refuses, and for how long waits are measured before."""
+"""How long a table refuses, and for how long waits are measured before and after."""
+WARM_UP_S = 90
+"""After its beginning Spark takes several times as long for each write."""
+FORGOTTEN_AFTER_S = 60
+IDLE_S = 3 * FORGOTTEN_AFTER_S
+FORGETFUL = {
+    "transactional.id.expiration.ms": FORGOTTEN_AFTER_S * 1000,
+    "transaction.remove.expired.transaction.cleanup.interval.ms": 10_000,
+    "producer.id.expiration.ms": FORGOTTEN_AFTER_S * 1000,
+    "producer.id.expiration.check.interval.ms": 10_000,
+    "offsets.retention.minutes": FORGOTTEN_AFTER_S // 60,
+    "offsets.retention.check.interval.ms": 10_000,
+}
+WITH_A_SPARE = FASTER | {"max_consumers = 12\n": FASTER["max_consumers = 12\n"] + "spare_consumers = 1\n"}
+RENEWED = WITH_A_SPARE | {"wait_time_secs = 3\n": FASTER["wait_time_secs = 3\n"] + "renew_claims_s = 20\n"}
 
 
 def partitions_of(topic: str, count: int) -> list[TopicPartition]:
@@ -198,6 +216,7 @@ def test_a_table_that_refuses_keeps_no_other_topic_waiting(
     for component in ("monitor", "controller"):
         group.begin(component)
     group.converges("the group begins")
+    time.sleep(WARM_UP_S)
     began = time.time()
     time.sleep(REFUSES_S)
     with read_only(Path(settings.consumer.table(refused[0].topic))):
@@ -209,11 +228,14 @@ def test_a_table_that_refuses_keeps_no_other_topic_waiting(
         assert group.commits.offsets(refused, ANSWERS_WITHIN_S) == before
         ended = time.time()
     group.converges("it takes rows again")
-    group.require_all_once(spark_server)
+    mended = time.time()
+    time.sleep(REFUSES_S)
     table = Path(settings.consumer.table(others[0].topic))
-    usual_s, meanwhile_s = p99_s(table, began, refused_from), p99_s(table, refused_from, ended)
-    log.info("p99 from produced to in the lake", usual_s=round(usual_s, 1), meanwhile_s=round(meanwhile_s, 1))
-    assert meanwhile_s <= 2 * usual_s
+    meanwhile_s = p99_s(table, refused_from, ended)
+    before_s, after_s = p99_s(table, began, refused_from), p99_s(table, mended, time.time())
+    group.require_all_once(spark_server)
+    log.warning("p99 from produced to in the lake", before_s=before_s, meanwhile_s=meanwhile_s, after_s=after_s)
+    assert meanwhile_s <= 2 * min(before_s, after_s)
     assert group.gave_up == []
 
 
@@ -275,6 +297,46 @@ def create(brokers: BrokerCluster, topic: str, replicas: Sequence[Sequence[int]]
     admin.create_topics([new])[topic].result(ANSWERS_WITHIN_S)
     while not brokers.know({topic: len(replicas)}):
         time.sleep(0.1)
+
+
+class ForgetfulBroker(Broker):
+    """A broker that forgets after a minute what others forget after a week."""
+
+    def _prepare(self, port: int) -> Child:
+        child = super()._prepare(port)
+        with (self._folder / "server.properties").open("a") as file:
+            file.writelines(f"{name}={value}\n" for name, value in FORGETFUL.items())
+        return child
+
+
+@pytest.mark.parametrize("other", [RENEWED, WITH_A_SPARE], ids=["claims are renewed", "claims are not renewed"])
+def test_brokers_that_forget_commits_and_writers_lose_and_double_nothing(
+    other: Mapping[str, str], stack: ExitStack, tmp_path: Path, java: Java, spark_server: SharedSpark
+) -> None:
+    broker = stack.enter_context(ForgetfulBroker(tmp_path / "kafka", jars=obtain(KAFKA), java=java))
+    busy, idle = partitions_of("orders", 2), partitions_of("clicks", 2)
+    services = Services(broker.bootstrap_servers, spark_server.remote, "")
+    settings = configure(tmp_path, services, busy + idle, other)
+    Cluster(broker.bootstrap_servers).create({"orders": 2, "clicks": 2})
+    group = WitnessedGroup(stack, tmp_path, settings, speeds(busy + idle, CALM))
+    for component in ("monitor", "controller"):
+        group.begin(component)
+    group.converges("the group begins")
+    group.load.step(dict.fromkeys(idle, 0.0))
+    group.converges("some are idle")
+    time.sleep(IDLE_S)
+    committed = group.commits.offsets(idle, ANSWERS_WITHIN_S).values()
+    if other is RENEWED:
+        assert None not in committed
+        assert group.gave_up == []
+    else:
+        assert set(committed) == {None}
+    (reader,) = group.readers
+    killed = group.consumers[reader]
+    os.kill(killed, signal.SIGKILL)
+    group.wait("it is noticed", lambda: killed not in group.consumers.values())
+    group.load.step(speeds(busy + idle, CALM))
+    group.require_all_once(spark_server)
 
 
 BEFORE, ONLY_BY_ONE, AFTER = 1000, 500, 300
