@@ -48,6 +48,7 @@ ONE_READER = f"{MODEL}::test_no_partition_has_two_readers_and_the_group_can_alwa
 WITHOUT_REACH = f"{MODEL}::test_so_it_is_where_claims_do_not_say_what_each_may_read"
 STOPPED_FIRST = f"{MESSAGES}::test_a_partition_is_started_elsewhere_only_when_its_reader_has_said_that_it_stopped"
 NAMED = f"{MESSAGES}::test_a_start_names_who_read_and_is_gone"
+CLAIMED = f"{MESSAGES}::test_a_claim_that_says_so_goes_with_every_start"
 OBEYED_FIRST = f"{MESSAGES}::test_a_controller_that_begins_starts_nothing_before_all_that_there_are_obey_it"
 ZOMBIE = f"{RUNNER}::test_one_that_was_given_up_and_wakes_up_ends_and_has_written_nothing_more"
 KILLED = f"{ONCE}::test_a_kill_while_it_reads_costs_no_record_and_doubles_none"
@@ -130,8 +131,11 @@ GUARDS = (
         "controller/decide/machine.py",
         "        if starts or self._now - self._claimed_at >= CLAIM_EVERY_S:\n",
         "        if self._now - self._claimed_at >= CLAIM_EVERY_S:\n",
-        ["tests/controller/test_controller_machine.py::test_what_was_started_last_is_known_to_the_next_controller"],
-        [],
+        [
+            "tests/controller/test_controller_machine.py::test_what_was_started_last_is_known_to_the_next_controller",
+            f"{CLAIMED}[in memory]",
+        ],
+        [f"{CLAIMED}[on a broker]"],
     ),
     Guard(
         "A controller's epoch is higher than that of every one before it",
@@ -337,7 +341,7 @@ GUARDS = (
         "            if not self.machine.is_asked(action.ask, time.monotonic()):\n",
         "            if False:\n",
         [f"{RUNNER}::test_a_take_over_that_was_given_up_puts_the_rightful_reader_out_of_action_no_more"],
-        [],
+        [f"{CONSUMER}::test_a_take_over_that_is_not_wanted_any_more_puts_the_rightful_reader_out_of_action_no_more"],
     ),
     # The claim
     Guard(
@@ -390,7 +394,7 @@ GUARDS = (
             f"{RUNNER}::test_a_stop_is_obeyed_while_a_write_fails_and_who_reads_next_finds_out_what_is_there"
             "[not answered]",
         ],
-        [],
+        [f"{CONSUMER}::test_what_the_lake_has_not_taken_stays_claimed_when_it_is_let_go"],
     ),
     Guard(
         "No two processes have one name",

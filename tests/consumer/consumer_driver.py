@@ -147,23 +147,24 @@ class Driver:
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed."""
+        return {held: self._committed(held).offset for held in partitions}
+
+    def note(self, of: TopicPartition) -> str | None:
+        """What the group has committed with the offset."""
+        note: str | None = self._committed(of).metadata
+        return note
+
+    def place(self, consumer: int) -> str | None:
+        """The command that the consumer has persisted as the last one it carried out."""
+        return self.note(TopicPartition(self.metadata_topic, consumer))
+
+    def _committed(self, of: TopicPartition) -> Position:
         consumer = Consumer({**self._config, "group.id": self.group})
         try:
-            asked = [Position(held.topic, held.partition) for held in partitions]
-            answer = consumer.committed(asked, timeout=PATIENCE_S)
+            (position,) = consumer.committed([Position(of.topic, of.partition)], timeout=PATIENCE_S)
         finally:
             consumer.close()
-        return {TopicPartition(position.topic, position.partition): position.offset for position in answer}
-
-    def note(self, consumer: int) -> str | None:
-        """What the consumer has persisted with its place among the commands."""
-        client = Consumer({**self._config, "group.id": self.group})
-        try:
-            (position,) = client.committed([Position(self.metadata_topic, consumer)], timeout=PATIENCE_S)
-        finally:
-            client.close()
-        metadata: str | None = position.metadata
-        return metadata
+        return position
 
     def _receive(self) -> None:
         for record in self._consumer.consume(100, 0.1):

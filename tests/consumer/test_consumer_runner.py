@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from consumer import runner
-from consumer.decide.takeover import take_over
+from consumer.decide.claims import claim
+from consumer.decide.takeover import ClaimsError, take_over
 from consumer.runner import ConsumerError
 from consumer.verify import PartitionAccount, verify
 from domain.messages import Action, ConsumerReport, ConsumerState
@@ -56,7 +58,7 @@ def test_a_consumer_begins_reads_what_it_is_told_to_and_leaves(
     assert acknowledged.taking_over == acknowledged.partitions, "it only holds them yet"
     assert acknowledged.state is ConsumerState.READY
     driver.wait_for(lambda report: report.partitions == acknowledged.partitions and report.taking_over == ())
-    assert driver.note(1) == f"{begun.incarnation} 1.1"
+    assert driver.place(1) == f"{begun.incarnation} 1.1"
     driver.wait_until_read(12_000)
 
     consumer.leave()
@@ -224,6 +226,46 @@ def test_what_was_looked_up_for_an_earlier_start_is_not_used_for_a_later_one(
     assert accounts(moves[0].topic) == {moves[0]: whole(1_100)}
 
 
+def test_a_take_over_that_is_not_wanted_any_more_puts_the_rightful_reader_out_of_action_no_more(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    partitions: list[TopicPartition],
+    accounts: Accounts,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would find who reads the partition now by the claim, and fence it."""
+    asked, goes_on, late = threading.Event(), threading.Event(), Future[dict[TopicPartition, int]]()
+
+    def late_at_first(*arguments: Any) -> dict[TopicPartition, int]:
+        if asked.is_set():
+            return take_over(*arguments)
+        asked.set()
+        goes_on.wait(PATIENCE_S)
+        try:
+            late.set_result(take_over(*arguments))
+        except ClaimsError as error:
+            late.set_exception(error)
+        return late.result()
+
+    monkeypatch.setattr(runner, "take_over", late_at_first)
+    moves = partitions[:1]
+    driver.produce(moves[0], 0, 1_000)
+    start_consumer(1)
+    start_consumer(2)
+    first = driver.wait_for(ready)
+    second = driver.wait_for(lambda report: ready(report, 2))
+    driver.start(moves, first)
+    assert asked.wait(PATIENCE_S)
+    driver.stop(moves, first)
+    driver.start(moves, second)
+    driver.wait_until_read(1_000)
+    goes_on.set()
+    assert isinstance(late.exception(PATIENCE_S), ClaimsError)
+    driver.produce(moves[0], 1_000, 100)
+    driver.wait_until_read(1_100)
+    assert accounts(moves[0].topic) == {moves[0]: whole(1_100)}
+
+
 def test_stale_doubled_and_foreign_commands_change_nothing(
     driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], accounts: Accounts
 ) -> None:
@@ -345,6 +387,20 @@ def test_while_the_lake_cannot_be_written_nothing_is_lost(
     driver.wait_until_read(5_000)
     driver.wait_for(ready, seen=False)
     assert accounts(topic) == {partitions[0]: whole(5_000)}
+
+
+def test_what_the_lake_has_not_taken_stays_claimed_when_it_is_let_go(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], lake_root: Path
+) -> None:
+    """It may be there: who reads next has to look."""
+    (lake_root / partitions[0].topic).write_text("no table")
+    driver.produce(partitions[0], 0, 100)
+    start_consumer(1)
+    begun = driver.wait_for(ready)
+    driver.start(partitions[:1], begun)
+    driver.wait_for(lambda report: report.state is ConsumerState.DEGRADED)
+    assert driver.stop(partitions[:1], begun).partitions == ()
+    assert driver.note(partitions[0]) == claim(begun.writer)
 
 
 def test_a_consumer_that_has_to_leave_with_an_unwritten_batch_does_not_say_that_it_let_go(

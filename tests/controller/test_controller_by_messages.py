@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import confluent_kafka
@@ -289,3 +290,21 @@ def test_a_controller_says_for_the_next_one_who_may_still_write(stage: Stage) ->
     stage.report(second, *BOTH, incarnation="b", applied=stage.wait_for(Action.START, "b").order)
     stage.wait_until(lambda: stage.claims[-1].settled == (f"{first}/a",))
     assert stage.claims[-1].unsealed == ()
+
+
+@pytest.mark.usefixtures("controls")
+def test_a_claim_that_says_so_goes_with_every_start(stage: Stage) -> None:
+    """Claims come every two seconds as well; but not with each of several starts."""
+
+    def claims_of(writer: str) -> list[ControllerClaim]:
+        return [claim for claim in stage.claims if (claim.may_read or {}).get(writer) == {"orders": (0, 1)}]
+
+    reader = stage.next_process("a")
+    for incarnation, following in pairwise("abcd"):
+        start = stage.wait_for(Action.START, incarnation)
+        started_by = time.time()
+        stage.wait_until(lambda writer=f"{reader}/{incarnation}": bool(claims_of(writer)))  # type: ignore[misc]
+        assert claims_of(f"{reader}/{incarnation}")[0].sent_at <= started_by
+        stage.report(reader, *BOTH, incarnation=incarnation, applied=start.order)
+        stage.end(reader)
+        reader = stage.next_process(following)
