@@ -37,7 +37,7 @@ from app.topics import Cluster
 from bench.consumer_group import MeasuredGroup, WrittenCycle
 from bench.figures import markdown_table, percent, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli.packing.plotting import EXACT_COLOUR, FAINT_INK, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, TOPIC_COLOURS, new_figure, require_plotting, save
 from domain.partitions import TopicPartition
 from sandbox.broker import Broker
 from sandbox.spark import SparkConnectServer

@@ -20,8 +20,8 @@ from app.errors import KcgaError
 from bench.figures import markdown_table, run_facts
 from bench.oracle import Answer, by_cbc, by_highs
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
-from cli.packing.progress import progress
+from cli.plots.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.terminal.progress import progress
 from domain.assignment import Assignment
 from domain.streams import paper_stream
 from heuristics import HEURISTICS

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from bench.quiet import LoadBefore
-from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
+from cli.plots.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
 
 _LIBRARIES = ("kcga", "ortools", "numpy")
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from bench import naive
 from bench.figures import markdown_table, run_facts, write_page
 from bench.quiet import add_busy, await_quiet
-from cli.packing.progress import progress
+from cli.terminal.progress import progress
 from domain.assignment import Assignment
 from domain.partitions import TopicPartition
 from domain.streams import paper_stream

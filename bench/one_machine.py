@@ -24,7 +24,7 @@ from bench.scale.process import Watch
 from bench.stepped_load import RECORD_BYTES, SteppedLoad
 from bench.timings import plan_s
 from bench.transcript import Transcript
-from cli.packing.plotting import require_plotting
+from cli.plots.plotting import require_plotting
 from consumer.verify import verify
 from domain.messages import Decision
 from domain.partitions import TopicPartition

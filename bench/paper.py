@@ -14,12 +14,12 @@ from pathlib import Path
 from app.errors import KcgaError, UsageError
 from bench.figures import markdown_table, percent, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
+from cli.files.stream_file import Measurement
 from cli.packing.engine_spec import EngineSpec, parse_engines
-from cli.packing.pareto_plot import Engine, draw_pareto
-from cli.packing.plotting import new_figure, require_plotting, save
-from cli.packing.progress import Advance, progress
 from cli.packing.simulation import Answer, Simulation, Summary, summarize
-from cli.packing.stream_file import Measurement
+from cli.plots.pareto_plot import Engine, draw_pareto
+from cli.plots.plotting import new_figure, require_plotting, save
+from cli.terminal.progress import Advance, progress
 from domain.streams import paper_stream
 from heuristics import HEURISTICS
 

@@ -36,8 +36,8 @@ from app.settings import Settings, load
 from app.topics import Cluster
 from bench.figures import markdown_table, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli.packing.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
-from cli.watch.terminal import LiveView
+from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.terminal.live_view import LiveView
 from sandbox.demonstration import Demonstration
 from sandbox.load_profile import demo_profile
 from sandbox.services import Services, start_services

@@ -17,8 +17,8 @@ import numpy as np
 from app.errors import KcgaError
 from bench.figures import markdown_table, run_facts
 from bench.quiet import add_busy, await_quiet
-from cli.packing.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
-from cli.packing.progress import progress
+from cli.plots.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.terminal.progress import progress
 from domain.partitions import TopicPartition
 from domain.streams import paper_stream
 from solver import Problem, Solution, solve

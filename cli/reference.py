@@ -15,7 +15,7 @@ from pydantic_core import PydanticUndefined
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from app.settings import Settings
-from cli.main import app
+from cli.main import LazyCommand, app
 from domain.speeds import HIGHEST_SPEED
 
 
@@ -140,6 +140,7 @@ def _commands(group: TyperGroup, prefix: str) -> Iterator[str]:
         if isinstance(command, TyperGroup):
             yield from _commands(command, f"{prefix} {name}")
             continue
+        command = command.load() if isinstance(command, LazyCommand) else command
         arguments = "".join(f" {_argument(each)}" for each in command.params if isinstance(each, TyperArgument))
         yield from ("", f"## {prefix} {name}", "", f"`{prefix} {name}{arguments}`: {_prose(command.help or '')}", "")
         options = [each for each in command.params if isinstance(each, TyperOption) and not each.hidden]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from app.errors import UsageError
 from app.settings import load
-from cli.packing.snapshot_file import read_current, read_snapshot
-from cli.packing.stream_file import read_stream
+from cli.files.snapshot_file import read_current, read_snapshot
+from cli.files.stream_file import read_stream
 from controller.local_processes import LocalProcesses
 from tests.examples import examples
 from tests.untrusted import TEMPTING, VALUES, WORDS, altered, as_bytes, damaged, nothing_carried_out

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from prometheus_client.exposition import generate_latest
 from rich.console import Console
 
-from cli.watch.glyphs import TopicPalette
-from cli.watch.plain_lines import PlainLines
-from cli.watch.screen import GroupScreen
+from cli.terminal.glyphs import TopicPalette
+from cli.terminal.plain_lines import PlainLines
+from cli.terminal.screen import GroupScreen
 from consumer.decide.claims import Committed, next_offset, to_seal
 from consumer.decide.commands import Holding
 from controller.decide.events import ConsumerReported, SpeedsMeasured, Started, Ticked

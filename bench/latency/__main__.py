@@ -19,8 +19,8 @@ from bench.latency.plot import draw
 from bench.latency.shapes import SHAPES, STEP_S
 from bench.latency.times import load
 from bench.quiet import add_busy, await_quiet
-from cli.packing.plotting import require_plotting
-from cli.packing.progress import progress
+from cli.plots.plotting import require_plotting
+from cli.terminal.progress import progress
 from heuristics.kafka import KAFKA_ASSIGNORS
 
 KCGA = (

@@ -19,7 +19,7 @@ from bench.latency.kcga_group import UNCOMMITTED_S, KcgaGroup
 from bench.latency.queues import NOBODY, Queues
 from bench.latency.times import Times, load, unread_s
 from bench.quiet import add_busy, await_quiet
-from cli.packing.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 from sandbox.load_profile import demo_profile
 from sandbox.summary import ConsumersFrom, Summary
 

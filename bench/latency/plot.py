@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.latency.contenders import Outcome
-from cli.packing.plotting import EXACT_COLOUR, FAINT_INK, GRID, HEURISTIC_COLOUR, INK, TOPIC_COLOURS, new_figure, save
+from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, GRID, HEURISTIC_COLOUR, INK, TOPIC_COLOURS, new_figure, save
 
 _COLOURS = {"kcga": EXACT_COLOUR, "fixed": HEURISTIC_COLOUR, "lag": TOPIC_COLOURS[0], "flink": TOPIC_COLOURS[1]}
 _MARKERS = "DosPXv^<>"

@@ -31,7 +31,7 @@ from bench.quiet import LoadBefore, add_busy, await_quiet
 from bench.scale.crowd import Crowd, Traffic
 from bench.scale.deaths import BY_RULE, FOR_S, Deaths, deaths, section
 from bench.scale.process import NAMES, Watch, controller
-from cli.packing.plotting import require_plotting
+from cli.plots.plotting import require_plotting
 from controller.settings import ControllerSettings
 from domain.messages import Decision
 from domain.partitions import TopicPartition

@@ -10,7 +10,7 @@ from cli.doctor.kafka import check_kafka
 from cli.doctor.kubernetes import check_kubernetes
 from cli.doctor.lake import check_lake
 from cli.doctor.machine import check_folder, check_java
-from cli.watch.glyphs import ASCII, BAD, FAINT, GOOD, UNICODE, WARNING
+from cli.terminal.glyphs import ASCII, BAD, FAINT, GOOD, UNICODE, WARNING
 from domain.secrecy import masked
 
 CHECKS: tuple[Check, ...] = (check_java, check_folder, check_kafka, check_clocks, check_lake, check_kubernetes)

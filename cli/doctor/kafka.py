@@ -12,8 +12,8 @@ from app.errors import KcgaError
 from app.settings import Settings
 from app.topics import Cluster
 from brokers.errors import in_one_line
-from cli.acls import CLUSTER, Resource, operations_on, rights
 from cli.doctor.finding import Finding
+from cli.rights import CLUSTER, Resource, operations_on, rights
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from monitor.measure.interest import Interest, Topic, topics_of_interest
 

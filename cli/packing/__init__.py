@@ -1,1 +1,1 @@
-"""The commands that pack partitions without a cluster: solve a snapshot, simulate a stream, generate one."""
+"""A stream of write speeds, replayed through engines."""

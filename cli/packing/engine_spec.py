@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from app.errors import UsageError
-from cli.packing.csv_rows import shown
-from cli.packing.ranges import HIGHEST_WEIGHT, require
+from cli.files.csv_rows import shown
+from cli.ranges import HIGHEST_WEIGHT, require
 from heuristics import HEURISTICS
 from solver import ENGINES
 

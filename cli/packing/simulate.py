@@ -3,25 +3,30 @@
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from rich.console import Console
 
-from cli.packing import standard_output
-from cli.packing.csv_output import CsvTable
+from cli.files.csv_output import CsvTable
+from cli.files.own_files import require_own_files
+from cli.files.stream_file import Measurement, read_stream
+from cli.files.text_lines import STANDARD_INPUT
 from cli.packing.engine_spec import EngineSpec, parse_engines
-from cli.packing.formats import FiguresFormat
-from cli.packing.own_files import require_own_files
-from cli.packing.plotting import require_plotting
-from cli.packing.progress import progress, waiting
-from cli.packing.ranges import require_capacity, require_time_limit
 from cli.packing.simulate_table import SimulationTable, simulation_json
 from cli.packing.simulation import Answer, Simulation, Summary, summarize
-from cli.packing.stream_file import Measurement, read_stream
-from cli.packing.text_lines import STANDARD_INPUT
+from cli.plots.plotting import require_plotting
+from cli.ranges import require_capacity, require_time_limit
+from cli.terminal import standard_output
+from cli.terminal.progress import progress, waiting
 
 ASSIGNMENT_COLUMNS = ("algorithm", "iteration", "topic", "partition", "consumer")
 METRIC_COLUMNS = ("algorithm", "iteration", "consumers", "rscore", "reassigned", "seconds", "status", "gap")
+
+
+class FiguresFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,7 @@ def _metrics(answer: Answer) -> tuple[object, ...]:
 
 
 def _plot(summaries: list[Summary], specs: tuple[EngineSpec, ...], stream: str, file: Path) -> None:
-    from cli.packing.pareto_plot import Engine, plot_pareto
+    from cli.plots.pareto_plot import Engine, plot_pareto
 
     engines = [
         Engine(summary.algorithm, summary.cbs, summary.mean_rscore, is_exact=not spec.is_heuristic)

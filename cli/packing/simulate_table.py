@@ -11,7 +11,7 @@ from rich.text import Text
 
 from app import figures
 from cli.packing.simulation import Summary, pareto_front
-from cli.watch.glyphs import ASCII, FAINT, GOOD, STRONG, UNICODE
+from cli.terminal.glyphs import ASCII, FAINT, GOOD, STRONG, UNICODE
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from cli.files.stream_file import Measurement
 from cli.packing.engine_spec import EngineSpec
-from cli.packing.stream_file import Measurement
 from domain.assignment import Assignment
 from domain.partitions import TopicPartition
 from domain.rscore import rscore

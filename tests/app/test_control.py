@@ -11,7 +11,7 @@ from app.errors import KcgaError
 from app.settings import Settings, load
 from app.tail import CHUNK
 from app.topics import Cluster
-from cli.validate import verdict
+from cli.commands.validate import verdict
 from controller.kafka import KafkaLink
 from domain.messages import ControlAction
 from tests.sandbox.watch_messages import BEGAN, decision

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.settings import Settings, load
-from cli.acls import Component, Resource, Right, commands, json_lines, operations_on, rights
+from cli.commands.acls import commands, json_lines
+from cli.rights import Component, Resource, Right, operations_on, rights
 
 SETTINGS = """\
 [kafka]

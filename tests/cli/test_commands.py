@@ -4,12 +4,15 @@ import os
 import resource
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from app.components import command
+from cli.main import COMMANDS, LAKE, app
 from tests.services import SharedBroker
 
 SETTINGS = """
@@ -54,6 +57,48 @@ def assert_clear_error(done: subprocess.CompletedProcess[str], exit_code: int, *
 @pytest.fixture(autouse=True)
 def _nothing_is_left_running(nothing_left_running: None) -> None:
     pass
+
+
+LOADED = """
+import sys
+from cli.main import main
+try:
+    main()
+finally:
+    print(*sorted(sys.modules), file=sys.stderr)
+"""
+
+
+def _loaded(*arguments: str) -> set[str]:
+    """The modules that a command has imported by its end."""
+    done = subprocess.run([sys.executable, "-c", LOADED, *arguments], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+def _commands(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.startswith("cli.commands.")}
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    loaded = _loaded("--help")
+    assert _commands(loaded) == set()
+    assert loaded.isdisjoint({"app.settings", "pydantic", "solver", "confluent_kafka"})
+
+
+@pytest.mark.parametrize("arguments", ["solve --help", "schema monitor.writeSpeed", "lake vacuum --help"])
+def test_a_command_imports_itself_alone(arguments: str) -> None:
+    name, *rest = arguments.split()
+    assert _commands(_loaded(name, *rest)) == {f"cli.commands.{name}"}
+
+
+def test_every_command_can_be_asked_for_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    named = [(name,) for name in COMMANDS] + [("lake", name) for name in LAKE]
+    for arguments in named:
+        done = CliRunner().invoke(app, [*arguments, "--help"])
+        assert done.exit_code == 0
+        assert (COMMANDS if len(arguments) == 1 else LAKE)[arguments[-1]].split("\n")[0] in done.stdout
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:

@@ -3,7 +3,7 @@
 import pytest
 import typer
 
-from cli.consumer_number import consumer_number
+from cli.commands.consumer import consumer_number
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from app.errors import KcgaError, UsageError
-from cli.lake import optimize, vacuum, verify
+from cli.commands.lake import optimize, vacuum, verify
+from cli.options import OutputFormat
 from consumer.decide.batch import Record
 from consumer.lake import Lake
 from consumer.table import rows
@@ -18,6 +18,11 @@ from tests.services import SharedBroker, SharedSpark
 
 DAY = date(2026, 1, 31)
 WriteOffsets = Callable[[str, Iterable[int]], None]
+
+
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
 
 
 @pytest.fixture
@@ -62,42 +67,42 @@ def test_each_partition_is_accounted_for(
     settings: Path, write: WriteOffsets, topic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write("a", [0, 1, 2])
-    verify(settings, (), Console(), as_json=True, allow_gaps=False)
+    verify(settings, output=OutputFormat.JSON)
     assert json.loads(capsys.readouterr().out) == {
         "topic": topic, "partition": 0, "rows": 3, "first_offset": 0, "last_offset": 2, "doubled": 0, "missing": 0,
     }  # fmt: skip
-    verify(settings, (topic,), Console(width=200), as_json=False, allow_gaps=False)
+    verify(settings, [topic])
     assert f"{topic}-0" in capsys.readouterr().out
 
 
 def test_what_is_doubled_or_missing_is_a_fault(settings: Path, write: WriteOffsets) -> None:
     write("a", [0, 3])
     with pytest.raises(KcgaError, match="0 rows are doubled, 2 offsets"):
-        verify(settings, (), Console(quiet=True), as_json=False, allow_gaps=False)
-    verify(settings, (), Console(quiet=True), as_json=False, allow_gaps=True)
+        verify(settings)
+    verify(settings, allow_gaps=True)
     write("b", [3])
     with pytest.raises(KcgaError, match="1 rows are doubled"):
-        verify(settings, (), Console(quiet=True), as_json=False, allow_gaps=True)
+        verify(settings, allow_gaps=True)
 
 
 def test_files_become_fewer_and_the_rows_stay(
     settings: Path, write: WriteOffsets, topic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write("a", range(3))
-    optimize(settings, (), Console(width=200))
+    optimize(settings)
     assert f"{topic}: 3 files became 1" in capsys.readouterr().out
-    vacuum(settings, (topic,), Console(width=200), retain_h=168)
+    vacuum(settings, [topic])
     assert f"{topic}: done" in capsys.readouterr().out
-    verify(settings, (), Console(quiet=True), as_json=False, allow_gaps=False)
+    verify(settings)
 
 
 def test_a_topic_without_a_table_says_so(settings: Path, topic: str, capsys: pytest.CaptureFixture[str]) -> None:
-    optimize(settings, (topic,), Console(width=200))
-    vacuum(settings, (topic,), Console(width=200), retain_h=168)
+    optimize(settings, [topic])
+    vacuum(settings, [topic])
     assert capsys.readouterr().out.count(f"{topic}: has no table") == 2
 
 
 def test_a_lake_of_no_topic_is_refused(settings: Path, topic: str) -> None:
     settings.write_text(settings.read_text().replace(f"^{topic}$", f"^{topic}.none"))
     with pytest.raises(UsageError, match="name some"):
-        verify(settings, (), Console(quiet=True), as_json=False, allow_gaps=False)
+        verify(settings)

@@ -12,11 +12,11 @@ from rich.console import Console
 from app.errors import KcgaError
 from app.settings import Settings, load
 from app.topics import Cluster
+from cli.commands.record import record_speeds
+from cli.commands.status import print_status, status_json
 from cli.doctor import examine
+from cli.files.stream_file import read_stream
 from cli.live.plan import in_words, plan_now
-from cli.live.status import print_status, status_json
-from cli.packing.stream_file import read_stream
-from cli.record import RecordOptions, record
 from controller.status.picture import GroupPicture
 from domain.group_view.fold import time_of
 from domain.messages import (
@@ -196,7 +196,7 @@ def test_what_is_recorded_can_be_simulated(small: Settings, group: Group, tmp_pa
     for second in (3, 2, 2, 1):
         group.measure({"orders-0": 10.0 * second, "orders-1": None}, now - second)
     file = tmp_path / "stream.csv.gz"
-    assert record(small, RecordOptions(file, past_s=60, seconds=0), threading.Event()) == 3
+    assert record_speeds(small, file, threading.Event(), past_s=60, seconds=0) == 3
     assert [list(each.speeds.values()) for each in read_stream(file)] == [[30.0], [20.0], [10.0]]
     assert gzip.decompress(file.read_bytes()).startswith(b"iteration,topic,partition,speed")
 
@@ -204,7 +204,7 @@ def test_what_is_recorded_can_be_simulated(small: Settings, group: Group, tmp_pa
 def test_a_recording_goes_on_until_it_is_stopped(small: Settings, group: Group, tmp_path: Path) -> None:
     stop = threading.Event()
     file, written = tmp_path / "stream.csv", list[int]()
-    recorder = threading.Thread(target=lambda: written.append(record(small, RecordOptions(file), stop)))
+    recorder = threading.Thread(target=lambda: written.append(record_speeds(small, file, stop)))
     recorder.start()
     try:
         deadline = time.monotonic() + 30

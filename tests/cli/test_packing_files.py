@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import UsageError
-from cli.packing.snapshot_file import line_of, read_current, read_snapshot
-from cli.packing.stream_file import Measurement, read_stream, write_stream
-from cli.packing.text_lines import LONGEST
+from cli.files.snapshot_file import line_of, read_current, read_snapshot
+from cli.files.stream_file import Measurement, read_stream, write_stream
+from cli.files.text_lines import LONGEST
 from domain.assignment import Assignment
 from domain.messages import WriteSpeedReport
 from domain.partitions import TopicPartition

@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 
 from app.errors import KcgaError, UsageError
-from cli.packing import plotting
-from cli.packing.plan_output import Plan, plan_csv, plan_json
-from cli.packing.plan_plot import plot_plan
-from cli.packing.plan_table import PlanTable
-from cli.packing.plotting import require_plotting
+from cli.files.plan_output import Plan, plan_csv, plan_json
 from cli.packing.simulate_table import SimulationTable, simulation_json
 from cli.packing.simulation import Summary
+from cli.plots import plotting
+from cli.plots.plan_plot import plot_plan
+from cli.plots.plotting import require_plotting
+from cli.terminal.plan_table import PlanTable
 from domain.assignment import Assignment, Migration
 from domain.partitions import TopicPartition
 from solver import Problem, Solution, Status

@@ -10,9 +10,9 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from bench import paper
-from cli.packing import plotting
-from cli.packing.pareto_plot import Engine, draw_pareto, plot_pareto
 from cli.packing.simulation import pareto_front
+from cli.plots import plotting
+from cli.plots.pareto_plot import Engine, draw_pareto, plot_pareto
 from tests.examples import examples
 
 points = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)).map(lambda point: (point[0] / 5, point[1] / 5)))

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from app.components import command
+from cli.files.stream_file import read_stream
 from cli.packing.engine_spec import EngineSpec, parse_engines
 from cli.packing.simulation import Answer, summarize
-from cli.packing.stream_file import read_stream
 from solver import Status
 from tests.cli.packing_command import Kcga, kcga_command
 

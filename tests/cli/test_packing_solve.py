@@ -224,7 +224,7 @@ def test_the_result_can_be_piped_while_everything_else_goes_to_standard_error() 
 def test_what_native_code_prints_is_kept_out_of_the_result() -> None:
     program = (
         "import ctypes, os, sys\n"
-        "from cli.packing.standard_output import kept_for_the_result\n"
+        "from cli.terminal.standard_output import kept_for_the_result\n"
         "print('before')\n"
         "with kept_for_the_result():\n"
         "    ctypes.CDLL(None).puts(b'buffered')\n"
@@ -240,7 +240,7 @@ def test_what_native_code_prints_is_kept_out_of_the_result() -> None:
 def test_neither_matplotlib_nor_a_solver_is_loaded_before_it_is_needed() -> None:
     program = (
         "import sys, cli.main\n"
-        "import cli.packing.solve, cli.packing.simulate\n"
+        "import cli.commands.solve, cli.packing.simulate\n"
         "print({'matplotlib', 'ortools', 'numpy', 'pyspark'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

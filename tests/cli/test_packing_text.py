@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from app.errors import KcgaError, UsageError
-from cli.packing.csv_output import STANDARD_OUTPUT, CsvTable, number
-from cli.packing.csv_rows import Id, MaybeId, Row, Speed, read_rows, require_topic, shown
-from cli.packing.ranges import require, require_capacity, require_time_limit
-from cli.packing.text_lines import STANDARD_INPUT, Place, TextLines, read_lines
+from cli.files.csv_output import STANDARD_OUTPUT, CsvTable, number
+from cli.files.csv_rows import Id, MaybeId, Row, Speed, read_rows, require_topic, shown
+from cli.files.text_lines import STANDARD_INPUT, Place, TextLines, read_lines
+from cli.ranges import require, require_capacity, require_time_limit
 from domain.partitions import HIGHEST_ID, TopicPartition
 from tests.examples import examples
 

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from app import memory
-from cli.packing import progress as progress_module
-from cli.packing.progress import progress, waiting
-from cli.packing.standard_output import kept_for_the_result
+from cli.terminal import progress as progress_module
+from cli.terminal.progress import progress, waiting
+from cli.terminal.standard_output import kept_for_the_result
 
 
 def test_what_is_written_to_the_descriptor_meanwhile_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:

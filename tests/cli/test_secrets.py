@@ -11,7 +11,7 @@ from rich.console import Console
 from app import logs
 from app.errors import KcgaError, UsageError
 from app.settings import Settings
-from cli import deploy
+from cli.commands import deploy
 from cli.doctor import examination
 from cli.doctor.finding import Finding
 from domain.messages import ConsumerReport

@@ -32,8 +32,9 @@ from app.jars import KAFKA, obtain
 from app.java import Java
 from app.settings import Settings, load
 from app.topics import Cluster as Topics
-from cli.acls import Component, Resource, Right, pattern_of, principal, rights
+from cli.commands.acls import pattern_of, principal
 from cli.doctor.kafka import check_kafka
+from cli.rights import Component, Resource, Right, rights
 from consumer.verify import verify
 from controller.local_processes import LocalProcesses
 from domain.messages import Action, ConsumerCommand, PartitionRef

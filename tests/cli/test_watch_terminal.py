@@ -6,10 +6,10 @@ import sys
 import pytest
 from rich.console import Console
 
-from cli.watch.glyphs import TopicPalette
-from cli.watch.plain_lines import PlainLines
-from cli.watch.screen import GroupScreen
-from cli.watch.terminal import LiveView
+from cli.terminal.glyphs import TopicPalette
+from cli.terminal.live_view import LiveView
+from cli.terminal.plain_lines import PlainLines
+from cli.terminal.screen import GroupScreen
 from domain.group_view.fold import GroupFold, GroupMessage
 from domain.group_view.view import GroupView
 from domain.messages import ConsumerState

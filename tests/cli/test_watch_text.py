@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app import figures
-from cli.watch.bars import Scale, axis, bar
-from cli.watch.glyphs import ASCII, UNICODE, TopicPalette
-from cli.watch.sparkline import resample, sparkline
+from cli.terminal.bars import Scale, axis, bar
+from cli.terminal.glyphs import ASCII, UNICODE, TopicPalette
+from cli.terminal.sparkline import resample, sparkline
 from domain.group_view.view import HeldPartition, Sample
 from tests.sandbox.watch_messages import partition
 

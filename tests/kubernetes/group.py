@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 
 from kubernetes import client
 
-from cli.deploy import render
+from cli.commands.deploy import render
 from domain.group_view.view import GroupView
 from domain.partitions import TopicPartition
 from domain.topics import TopicNames

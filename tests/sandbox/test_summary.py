@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from rich.console import Console
 
-from cli.watch.summary_table import SummaryTable
+from cli.terminal.summary_table import SummaryTable
 from domain.group_view.view import GroupView
 from domain.messages import ConsumerState
 from sandbox.readers import MostReaders, ReadLog, most_readers

@@ -14,9 +14,9 @@ from app.child import Child
 from app.errors import KcgaError
 from app.interrupts import Interrupts
 from app.settings import load
-from cli import up as command
-from cli.up import UpOptions, up
-from cli.watch.terminal import LiveView
+from cli.commands import up as command
+from cli.commands.up import demonstrate
+from cli.terminal.live_view import LiveView
 from domain.partitions import TopicPartition
 from sandbox import demonstration
 from sandbox.demonstration import Demonstration
@@ -67,7 +67,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> type[FakeDemonstration]:
 
 
 def run(keep: Path | None = None) -> Summary:
-    return up(UpOptions(seconds=5.0, keep=keep, seed=3, chaos_every_s=20.0), Console(file=io.StringIO()), Interrupts())
+    return demonstrate(Console(file=io.StringIO()), Interrupts(), seconds=5.0, keep=keep, seed=3, chaos_every_s=20.0)
 
 
 def test_nothing_of_a_run_is_left_unless_it_is_to_be_kept(runs: type[FakeDemonstration], tmp_path: Path) -> None:

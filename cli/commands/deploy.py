@@ -1,0 +1,159 @@
+"""`kcga deploy`: the overlay that kustomize makes, with a group's settings and image in it."""
+
+import hashlib
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+import deploy as manifests
+from app.errors import KcgaError, UsageError
+from app.settings import NAMED_BY_TOPIC, load
+from cli.options import SettingsFile
+from controller.kubernetes.rules.deployment import TemplateError, parse_template
+from domain.secrecy import masked, redacted
+
+OVERLAYS = Path(manifests.__file__).parent / "overlays"
+SETTINGS_MAP, SETTINGS_KEY, TEMPLATE_KEY = "kcga-settings", "settings.toml", "consumer.yaml"
+VARIABLES = "kcga-kafka"
+"""The Secret whose keys are variables of every component's environment."""
+OWN_VARIABLES = ("kcga-monitor", "kcga-controller", "kcga-consumer")
+"""The Secrets whose keys are variables of one component's environment, and go before those of all."""
+SETTINGS_HASH = "kcga/settings"
+"""An annotation of pods: the controller and the monitor begin anew with other settings."""
+FIELD_MANAGER = "kcga-deploy"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as they are."""
+
+
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
+)
+
+
+def deploy(
+    settings: SettingsFile,
+    overlay: Annotated[str, typer.Option(help="local, gke, or a folder with a kustomization of one's own.")] = "local",
+    image: Annotated[str | None, typer.Option(help="The image of all components, in place of the overlay's.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be applied, and apply nothing.")] = False,
+) -> None:
+    objects = render(settings, overlay, image)
+    print(objects if dry_run else apply(objects), end="")  # noqa: T201
+
+
+def render(file: Path, overlay: str, image: str | None) -> str:
+    """The objects as YAML.
+
+    Args:
+        file: the settings of the group.
+        overlay: one of those that come with kcga, or a folder with a kustomization of one's own.
+        image: in place of the overlay's.
+
+    Raises:
+        UsageError: the settings, the overlay or its template of consumers are wrong, or secrets are in the settings.
+        KcgaError: there is no kubectl.
+    """
+    # Where consumers are is not in the file: the manifests say so, and the rules that go with it count from here on.
+    load(file, fleet="kubernetes")
+    text = file.read_text(encoding="utf-8")
+    _require_no_secrets(file, text)
+    objects = _kustomized(_folder(overlay))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    for each in objects:
+        if each["kind"] == "Deployment":
+            pod = each["spec"]["template"]
+            pod["metadata"].setdefault("annotations", {})[SETTINGS_HASH] = digest
+            for container in pod["spec"]["containers"] if image else ():
+                container["image"] = image
+        elif each["kind"] == "ConfigMap" and each["metadata"]["name"] == SETTINGS_MAP:
+            each["data"][SETTINGS_KEY] = text
+    _check(objects, overlay)
+    return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False)
+
+
+def _require_no_secrets(file: Path, text: str) -> None:
+    """The settings go into a ConfigMap, which whoever may look at the namespace reads."""
+    found = [f"{setting} (as {variable})" for setting, variable in _secrets(tomllib.loads(text))]
+    found += [
+        f"a comment in line {number}"
+        for number, line in enumerate(text.splitlines(), 1)
+        if masked(comment := line.partition("#")[2]) != comment
+    ]
+    if found:
+        raise UsageError(
+            f"{file} holds secrets, and would be in a ConfigMap: move {', '.join(dict.fromkeys(found))} to the Secret "
+            f"{VARIABLES}, which all components have, or to a component's own ({', '.join(OWN_VARIABLES)}), each under "
+            "its name in the environment: docs/gke.md, The settings"
+        )
+
+
+def _secrets(value: Any, *names: str) -> Iterator[tuple[str, str]]:
+    """The settings that are secret, and the variables that go before them."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name not in NAMED_BY_TOPIC:
+                yield from _secrets(inner, *names, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secrets(inner, *names)
+    elif isinstance(value, str) and redacted(value, names[-1]) != value:
+        yield ".".join(names), "__".join(("KCGA_" + names[0], *names[1:2])).upper()
+
+
+def apply(text: str) -> str:
+    """Applies the objects to the cluster of the kubeconfig's current context; what kubectl says.
+
+    Raises:
+        KcgaError: kubectl is missing, or the cluster refuses something.
+    """
+    return _kubectl("apply", "--server-side", f"--field-manager={FIELD_MANAGER}", "--filename=-", stdin=text)
+
+
+def _folder(overlay: str) -> Path:
+    named = OVERLAYS / overlay
+    folder = named if named.is_dir() else Path(overlay)
+    if not (folder / "kustomization.yaml").is_file():
+        known = ", ".join(sorted(each.name for each in OVERLAYS.iterdir() if each.is_dir()))
+        raise UsageError(
+            f"there is no overlay {overlay!r}: it must be one of {known}, or a folder with a kustomization.yaml"
+        )
+    return folder
+
+
+def _kustomized(folder: Path) -> list[dict[str, Any]]:
+    return [each for each in yaml.safe_load_all(_kubectl("kustomize", str(folder))) if each]
+
+
+def _check(objects: list[dict[str, Any]], overlay: str) -> None:
+    """What the controller would complain about only in the cluster."""
+    templates = [
+        each["data"].get(TEMPLATE_KEY, "")
+        for each in objects
+        if each["kind"] == "ConfigMap" and each["metadata"]["name"] == SETTINGS_MAP
+    ]
+    if not templates:
+        raise UsageError(
+            f"the overlay {overlay} has no ConfigMap {SETTINGS_MAP} with {SETTINGS_KEY} and {TEMPLATE_KEY}"
+        )
+    try:
+        parse_template(templates[0])
+    except TemplateError as error:
+        raise UsageError(f"{TEMPLATE_KEY} of the overlay {overlay}: {error}") from error
+
+
+def _kubectl(*arguments: str, stdin: str | None = None) -> str:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        raise KcgaError("kubectl is not on the PATH: install it, it also holds kustomize")
+    done = subprocess.run([kubectl, *arguments], input=stdin, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise KcgaError(f"kubectl {arguments[0]} failed: {done.stderr.strip()}")
+    return done.stdout

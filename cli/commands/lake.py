@@ -1,0 +1,159 @@
+"""`kcga lake`: what the tables hold of each partition, and the care of their files."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from app.errors import KcgaError, UsageError
+from app.own_spark import with_jars
+from app.settings import Settings, load
+from app.topics import Cluster
+from cli.options import OutputFormat, SettingsFile
+from consumer.maintenance import Compaction
+from consumer.maintenance import optimize as optimize_table
+from consumer.maintenance import vacuum as vacuum_table
+from consumer.session import LakeError
+from consumer.settings import ConsumerSettings
+from consumer.verify import PartitionAccount
+from consumer.verify import verify as account_for
+from domain.partitions import TopicPartition
+from monitor.measure.interest import Topic, topics_of_interest
+
+Result = TypeVar("Result")
+
+
+Topics = Annotated[
+    list[str] | None, typer.Argument(help="Topics; without any, those on the cluster that monitor.topics names.")
+]
+
+
+def verify(
+    settings: SettingsFile,
+    topic: Topics = None,
+    output: Annotated[
+        OutputFormat, typer.Option(help="json: one object a line for each partition.")
+    ] = OutputFormat.TEXT,
+    allow_gaps: Annotated[
+        bool, typer.Option("--allow-gaps", help="Offsets without a row are no fault (transactions, compaction).")
+    ] = False,
+) -> None:
+    """Prints the account of each partition that has rows.
+
+    Raises:
+        KcgaError: rows are doubled, or missing; or the lake cannot be counted.
+    """
+    loaded = with_jars(load(settings))
+    consumer = loaded.consumer
+    accounts = _asking_the_lake(
+        lambda: account_for(
+            consumer.spark, consumer.lake_root, _topics(loaded, topic or ()), consumer.tables, consumer.spark_conf
+        )
+    )
+    if output is OutputFormat.JSON:
+        for partition, account in sorted(accounts.items()):
+            print(json.dumps(_fields(partition, account)))  # noqa: T201
+    else:
+        Console().print(_table(accounts))
+    doubled = sum(account.doubled for account in accounts.values())
+    missing = sum(account.missing for account in accounts.values())
+    if doubled or (missing and not allow_gaps):
+        raise KcgaError(
+            f"{doubled} rows are doubled, {missing} offsets between rows have none; transactions and compaction leave "
+            "such offsets: --allow-gaps passes over them"
+        )
+
+
+def optimize(settings: SettingsFile, topic: Topics = None) -> None:
+    """Compacts the table of each topic, and says what became of its files.
+
+    Raises:
+        KcgaError: the lake does not do it.
+    """
+    console = Console()
+    for name, table, consumer in _tables(settings, topic):
+        compaction = _asking_the_lake(partial(optimize_table, consumer.spark, table, consumer.spark_conf))
+        console.print(f"{name}: {_compacted(compaction)}", highlight=False)
+
+
+def vacuum(
+    settings: SettingsFile,
+    topic: Topics = None,
+    retain_hours: Annotated[int, typer.Option(min=168, help="Keep what was needed within so many hours.")] = 168,
+) -> None:
+    """Deletes the files that the table of each topic has not needed for so many hours.
+
+    Raises:
+        KcgaError: the lake does not do it.
+    """
+    console = Console()
+    for name, table, consumer in _tables(settings, topic):
+        there = _asking_the_lake(partial(vacuum_table, consumer.spark, table, retain_hours, consumer.spark_conf))
+        console.print(f"{name}: {'done' if there else 'has no table'}", highlight=False)
+
+
+def _tables(file: Path, topics: Sequence[str] | None) -> Iterator[tuple[str, str, ConsumerSettings]]:
+    """Each topic with the location of its table, and the settings that say where Spark is."""
+    settings = with_jars(load(file))
+    for topic in _topics(settings, topics or ()):
+        yield topic, settings.consumer.table(topic), settings.consumer
+
+
+def _topics(settings: Settings, named: Sequence[str]) -> list[str]:
+    """Those named, or else those on the cluster that the settings name, in ascending order.
+
+    Raises:
+        UsageError: there are none.
+    """
+    if named:
+        return sorted(set(named))
+    cluster = Cluster(settings.kafka.bootstrap_servers, settings.kafka.client)
+    known = {
+        name: Topic(name, topic_id="", leaders=dict.fromkeys(range(count)))
+        for name, count in cluster.partitions().items()
+    }
+    own = {settings.topics.write_speed, settings.topics.metadata, settings.topics.decisions}
+    found = sorted(topics_of_interest(settings.monitor.topics, known, own).topics)
+    if not found:
+        raise UsageError(f"no topic at {settings.kafka.bootstrap_servers} is one of monitor.topics; name some")
+    return found
+
+
+def _asking_the_lake(ask: Callable[[], Result]) -> Result:
+    try:
+        return ask()
+    except LakeError as error:
+        raise KcgaError(f"the lake: {error}") from error
+
+
+def _fields(partition: TopicPartition, account: PartitionAccount) -> dict[str, object]:
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "rows": account.rows,
+        "first_offset": account.first_offset,
+        "last_offset": account.last_offset,
+        "doubled": account.doubled,
+        "missing": account.missing,
+    }
+
+
+def _table(accounts: dict[TopicPartition, PartitionAccount]) -> Table:
+    table = Table("partition", box=None, pad_edge=False)
+    for heading in ("rows", "first offset", "last offset", "doubled", "missing"):
+        table.add_column(heading, justify="right")
+    for partition, account in sorted(accounts.items()):
+        figures = (account.rows, account.first_offset, account.last_offset, account.doubled, account.missing)
+        table.add_row(str(partition), *(f"{figure:,}" for figure in figures))
+    return table
+
+
+def _compacted(compaction: Compaction | None) -> str:
+    if compaction is None:
+        return "has no table"
+    return f"{compaction.files_before:,} files became {compaction.files_after:,}"

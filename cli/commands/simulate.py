@@ -1,0 +1,35 @@
+"""`kcga simulate`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import Capacity, Plot, Seed, TimeLimit
+from cli.packing.simulate import FiguresFormat, SimulateOptions, run
+
+
+def simulate(
+    stream: Annotated[
+        Path, typer.Argument(help="CSV iteration,topic,partition,speed, gzipped or not; - is standard input.")
+    ],
+    engines: Annotated[
+        str,
+        typer.Option(
+            help="With commas; exact@LAMBDA is the exact solver with that weight of migration, exact@LAMBDA/SHARE one "
+            "that fills consumers only up to that share of the capacity."
+        ),
+    ] = "mbfp,bfd,exact@0.5",
+    capacity: Capacity = 100,
+    time_limit: TimeLimit = 1.0,
+    seed: Seed = 0,
+    output: Annotated[FiguresFormat, typer.Option(help="How the figures are printed.")] = FiguresFormat.TABLE,
+    assignments: Annotated[
+        Path | None, typer.Option(help="Write CSV algorithm,iteration,topic,partition,consumer (.csv or .csv.gz).")
+    ] = None,
+    metrics: Annotated[
+        Path | None, typer.Option(help="Write a row of figures for each iteration (.csv or .csv.gz).")
+    ] = None,
+    plot: Plot = None,
+) -> None:
+    run(SimulateOptions(stream, engines, capacity, time_limit, seed, output, assignments, metrics, plot))

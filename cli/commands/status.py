@@ -1,0 +1,88 @@
+"""`kcga status`: the group as it stands, in the terminal or in JSON."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from app.settings import Settings, load
+from cli.live.recent import Came, Recent, recent
+from cli.options import OutputFormat, SettingsFile
+from cli.terminal.glyphs import TopicPalette
+from cli.terminal.screen import GroupScreen
+from controller.decide.creation_limit import limit_sentence
+from controller.status.board import Board
+from domain.group_view.fold import GroupFold, GroupMessage
+from domain.group_view.view import GroupView
+from domain.messages import ControllerClaim, WriteSpeedReport
+
+HEIGHT = 10_000
+"""Nothing is left out: whoever asks may scroll."""
+
+
+def status(
+    settings: SettingsFile,
+    output: Annotated[
+        OutputFormat, typer.Option(help="A picture, or JSON as the controller's /api/state has it.")
+    ] = OutputFormat.TEXT,
+) -> None:
+    if output is OutputFormat.JSON:
+        print(status_json(load(settings)))  # noqa: T201
+    else:
+        print_status(load(settings), Console())
+
+
+def print_status(settings: Settings, console: Console) -> None:
+    """Draws the group, and says what is not as it should be.
+
+    Raises:
+        KcgaError: the cluster does not answer.
+    """
+    speeds = list[Came[WriteSpeedReport]]()
+    told = recent(settings, lambda at, measurement: speeds.append(Came(at, measurement)))
+    view = _view(settings, speeds, told)
+    controller = settings.controller
+    screen = GroupScreen(
+        view, controller.consumer_capacity, controller.packing, TopicPalette(), group=settings.kafka.group
+    )
+    console.print(screen, height=HEIGHT)
+    for remark in _remarks(settings, speeds, told):
+        console.print(f"! {remark}", markup=False, highlight=False, soft_wrap=True)
+
+
+def status_json(settings: Settings) -> str:
+    """What the controller answers at `/api/state`, as far as it can be known from the topics.
+
+    Raises:
+        KcgaError: the cluster does not answer.
+    """
+    board = Board(settings.kafka.group, settings.controller)
+    told = recent(settings, board.heard_before)
+    board.recall(decision for _, decision in told.decisions)
+    for report in told.reports:
+        board.heard_before(*report)
+    return board.picture().model_dump_json()
+
+
+def _view(settings: Settings, speeds: Sequence[Came[WriteSpeedReport]], told: Recent) -> GroupView:
+    fold = GroupFold(silent_after_s=settings.controller.heartbeat_timeout_s)
+    came: list[tuple[float, GroupMessage]] = [*told.statements, *told.decisions, *speeds, *told.reports]
+    for at, message in came:
+        fold.receive(message, at)
+    fold.pass_time(told.at)
+    return fold.view()
+
+
+def _remarks(settings: Settings, speeds: Sequence[Came[WriteSpeedReport]], told: Recent) -> Iterator[str]:
+    topics = settings.topics
+    if told.paused:
+        yield "the group is paused: kcga resume ends it"
+    if (limit := told.creation_limit) is not None:
+        yield f"{limit_sentence(limit, told.at)}; see the controller's log"
+    if not speeds:
+        yield f"there are no fresh write speeds on {topics.write_speed}: does kcga monitor run?"
+    if not any(isinstance(statement, ControllerClaim) for _, statement in told.statements):
+        yield f"no controller has claimed the group on {topics.metadata} lately: does kcga controller run?"
+    elif not told.reports:
+        yield f"no consumer has reported on {topics.metadata} lately: they begin, or cannot; see the controller's log"

@@ -1,0 +1,139 @@
+"""`kcga up`: the whole system on this machine, under a load that rises and falls, with proof at the end. From its
+options to its summary: a folder, the services, one run, and nothing left of any of it."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from app import logs
+from app.errors import KcgaError
+from app.interrupts import Interrupts
+from cli.options import OutputFormat
+from cli.terminal.live_view import LiveView
+from cli.terminal.summary_table import SummaryTable
+from sandbox.demonstration import Demonstration
+from sandbox.services import start_services
+from sandbox.summary import Summary
+
+
+def up(
+    seconds: Annotated[
+        float | None, typer.Option("--for", min=1, help="End by itself after so many seconds of load.")
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="Use these Kafka brokers (host:port) in place of one that is started.")
+    ] = None,
+    kafka_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port of the Kafka broker that is started.")
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Put logs, lake and settings into this folder and leave them there.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the records that are produced, and of the faults.")] = 0,
+    chaos: Annotated[
+        bool,
+        typer.Option(
+            "--chaos",
+            help="Kill or freeze controller, monitor, a consumer, Spark or the broker, one after the other.",
+        ),
+    ] = False,
+    chaos_every: Annotated[float, typer.Option(min=5, help="Seconds from one fault to the next.")] = 10,
+    output: Annotated[OutputFormat, typer.Option(help="How the closing summary is printed.")] = OutputFormat.TEXT,
+) -> None:
+    console = Console(stderr=True)
+    interrupts = Interrupts()
+    with interrupts.handled():
+        try:
+            summary = demonstrate(
+                console,
+                interrupts,
+                seconds=seconds,
+                bootstrap_servers=bootstrap_servers,
+                kafka_port=kafka_port,
+                keep=keep,
+                seed=seed,
+                chaos_every_s=chaos_every if chaos else None,
+            )
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+    console.print(SummaryTable(summary))
+    if output is OutputFormat.JSON:
+        print(summary.model_dump_json())  # noqa: T201
+    if not summary.ok:
+        raise typer.Exit(1)
+
+
+def demonstrate(
+    console: Console,
+    interrupts: Interrupts,
+    *,
+    seconds: float | None,
+    bootstrap_servers: str | None = None,
+    kafka_port: int | None = None,
+    keep: Path | None = None,
+    seed: int = 0,
+    chaos_every_s: float | None = None,
+) -> Summary:
+    """Runs the demonstration and returns what it proved. Whatever ends it, nothing that it started is left.
+
+    Args:
+        console: where it is shown.
+        interrupts: they end it.
+        seconds: how long the load lasts; until it is interrupted where there is none.
+        bootstrap_servers: brokers of one's own, in place of the one that comes with kcga.
+        kafka_port: of the broker that comes with kcga; a free one where there is none.
+        keep: a folder for logs, lake and settings that is left in place; a temporary one is removed at the end.
+        seed: of the records that are produced, and of the faults.
+        chaos_every_s: from one fault to the next; nothing is broken on purpose where there is none.
+
+    Raises:
+        KcgaError: something could not be started, or keeps ending by itself.
+        KeyboardInterrupt: it was interrupted while it started, or for the second time.
+    """
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(_run_folder(keep))
+            # Standard error is the picture's.
+            logs.configure("up", stack.enter_context((folder / "up.log").open("a", encoding="utf-8")))
+            services = start_services(
+                stack,
+                folder,
+                console,
+                bootstrap_servers=bootstrap_servers,
+                kafka_port=kafka_port,
+            )
+            run = Demonstration(
+                folder,
+                services,
+                console,
+                interrupts,
+                partial(LiveView, console),
+                seconds=seconds,
+                seed=seed,
+                chaos_every_s=chaos_every_s,
+            )
+            return run.run()
+        except OSError as error:
+            raise KcgaError(f"kcga up cannot go on: {error}") from error
+
+
+@contextmanager
+def _run_folder(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        if any(keep.iterdir()):
+            raise KcgaError(f"the folder {keep} is not empty: name one that is, or does not exist")
+        yield keep.resolve()
+        return
+    folder = Path(tempfile.mkdtemp(prefix="kcga-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

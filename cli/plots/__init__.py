@@ -1,0 +1,1 @@
+"""Plans and figures as pictures; they need Matplotlib."""

@@ -1,0 +1,1 @@
+"""How groups, plans and figures look in a terminal, and how far long work is."""
