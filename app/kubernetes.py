@@ -10,9 +10,9 @@ from pathlib import Path
 from app.errors import KcgaError, UsageError
 from app.settings import Settings
 from controller.kubernetes.api import KubernetesError, connect, find_owner, own_namespace
+from controller.kubernetes.decide.deployment import TemplateError, read_template
 from controller.kubernetes.election import Election
 from controller.kubernetes.fleet import KubernetesFleet
-from controller.kubernetes.rules.deployment import TemplateError, read_template
 
 
 @contextmanager

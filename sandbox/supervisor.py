@@ -12,7 +12,7 @@ import structlog
 
 from app import figures
 from app.child import Child
-from sandbox.back_off import MOST_FAILURES, BackOff
+from sandbox.decide.back_off import MOST_FAILURES, BackOff
 
 log = structlog.get_logger(__name__)
 

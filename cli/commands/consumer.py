@@ -7,7 +7,7 @@ import typer
 from app import logs
 from app.components import run_consumer
 from cli.options import SettingsFile
-from controller.kubernetes.rules.names import consumer_of
+from controller.kubernetes.decide.names import consumer_of
 from domain.assignment import ConsumerId
 
 

@@ -15,7 +15,7 @@ import deploy as manifests
 from app.errors import KcgaError, UsageError
 from app.settings import NAMED_BY_TOPIC, load
 from cli.options import SettingsFile
-from controller.kubernetes.rules.deployment import TemplateError, parse_template
+from controller.kubernetes.decide.deployment import TemplateError, parse_template
 from domain.secrecy import masked, redacted
 
 OVERLAYS = Path(manifests.__file__).parent / "overlays"

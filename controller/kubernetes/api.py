@@ -9,7 +9,7 @@ import urllib3
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
-from controller.kubernetes.rules.deployment import Owner
+from controller.kubernetes.decide.deployment import Owner
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

@@ -15,7 +15,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from controller.kubernetes.api import CONFLICT, NOT_FOUND, Failure, reason_of
-from controller.kubernetes.rules.lease import Record, Watched, holds_until
+from controller.kubernetes.decide.lease import Record, Watched, holds_until
 
 log = structlog.get_logger(__name__)
 

@@ -30,9 +30,8 @@ from controller.kubernetes.api import (
     helps_to_repeat,
     reason_of,
 )
-from controller.kubernetes.mirror import Mirror
-from controller.kubernetes.rules.deployment import Owner, Template, TemplateError, deployment
-from controller.kubernetes.rules.names import (
+from controller.kubernetes.decide.deployment import Owner, Template, TemplateError, deployment
+from controller.kubernetes.decide.names import (
     COMPONENT,
     CONSUMER,
     FIELD_MANAGER,
@@ -44,7 +43,8 @@ from controller.kubernetes.rules.names import (
     pod_labels,
     selector,
 )
-from controller.kubernetes.rules.troubles import trouble_of_deployment, trouble_of_pod
+from controller.kubernetes.decide.troubles import trouble_of_deployment, trouble_of_pod
+from controller.kubernetes.mirror import Mirror
 from domain.assignment import ConsumerId
 
 log = structlog.get_logger(__name__)

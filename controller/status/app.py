@@ -26,9 +26,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from controller.status.board import Board
 from controller.status.health import Health
-from controller.status.picture import GroupPicture, History, Shown
 from domain.group_view.decision_log import DecisionRecord
 from domain.group_view.explanation import explain
+from domain.group_view.picture import GroupPicture, History, Shown
 from domain.messages import ControlAction, Decision
 
 PAGE = Path(__file__).parent / "page"

@@ -15,10 +15,10 @@ from controller.kafka import Received
 from controller.runner import Audience
 from controller.settings import ControllerSettings
 from controller.status.health import Health
-from controller.status.picture import ControllerPicture, GroupPicture, History, Role, course, picture
 from domain.group_view.clocks import Clocks, Sender
 from domain.group_view.decision_log import DecisionRecord, DecisionTotals
 from domain.group_view.fold import SAMPLES, GroupFold
+from domain.group_view.picture import ControllerPicture, GroupPicture, History, Role, course, picture
 from domain.group_view.view import GroupView, Sample
 from domain.messages import ControllerClaim, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
@@ -244,7 +244,9 @@ class Board(Audience):
             version=self._version,
             group=self._group,
             controller=ControllerPicture(role=self._role, epoch=self._epoch, state=state, paused=self._paused),
-            settings=self._settings,
+            capacity=self._settings.consumer_capacity,
+            packing_capacity=self._settings.packing,
+            migration_weight=self._settings.weight,
             measured_at=self._measured_at,
             speeds_at=self._speeds_at,
             ahead_s=self._clocks.ahead_s(self._clock()),

@@ -14,8 +14,8 @@ from prometheus_client.registry import Collector
 
 from controller.decide.machine import State
 from controller.status.board import Board, Reading
-from controller.status.picture import GroupPicture, Role
 from domain.group_view.decision_log import DecisionTotals
+from domain.group_view.picture import GroupPicture, Role
 from domain.messages import ConsumerState, Decision
 from domain.partitions import TopicPartition
 

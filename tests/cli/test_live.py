@@ -17,8 +17,8 @@ from cli.commands.status import print_status, status_json
 from cli.doctor import examine
 from cli.files.stream_file import read_stream
 from cli.live.plan import in_words, plan_now
-from controller.status.picture import GroupPicture
 from domain.group_view.fold import time_of
+from domain.group_view.picture import GroupPicture
 from domain.messages import (
     ConsumerReport,
     ControlAction,

@@ -5,7 +5,7 @@ import pytest
 from controller.decide.machine import State
 from controller.runner import Audience
 from controller.status.board import FULL_DECISIONS, HUNG_S, LIVE_S, Board
-from controller.status.picture import ConsumerPicture, course
+from domain.group_view.picture import ConsumerPicture, course
 from domain.group_view.view import Sample
 from domain.messages import ControllerClaim
 from tests.controller.status_messages import SETTINGS, Clock, told_board

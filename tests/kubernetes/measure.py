@@ -18,8 +18,8 @@ from app.jars import DELTA, KAFKA, obtain
 from app.java import find_java
 from bench.figures import markdown_table, run_facts, write_page
 from bench.quiet import LoadBefore, add_busy, await_quiet
+from controller.kubernetes.decide.deployment import parse_template
 from controller.kubernetes.fleet import KubernetesFleet
-from controller.kubernetes.rules.deployment import parse_template
 from controller.kubernetes.settings import KubernetesSettings
 from sandbox.broker import Broker
 from sandbox.spark import SparkConnectServer

@@ -6,7 +6,7 @@ from types import SimpleNamespace as Shown
 import pytest
 import yaml
 
-from controller.kubernetes.rules.deployment import (
+from controller.kubernetes.decide.deployment import (
     Owner,
     Template,
     TemplateError,
@@ -14,8 +14,8 @@ from controller.kubernetes.rules.deployment import (
     parse_template,
     read_template,
 )
-from controller.kubernetes.rules.names import consumer_of, deployment_name
-from controller.kubernetes.rules.troubles import trouble_of_deployment, trouble_of_pod
+from controller.kubernetes.decide.names import consumer_of, deployment_name
+from controller.kubernetes.decide.troubles import trouble_of_deployment, trouble_of_pod
 
 TEMPLATE = """
 apiVersion: apps/v1

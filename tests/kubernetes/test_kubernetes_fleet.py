@@ -15,8 +15,8 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from controller.fleet import FleetError
+from controller.kubernetes.decide.deployment import Owner, Template, parse_template, read_template
 from controller.kubernetes.fleet import KubernetesFleet
-from controller.kubernetes.rules.deployment import Owner, Template, parse_template, read_template
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.process_kubelet import ProcessKubelet
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from controller.kubernetes.rules.lease import Record, Watched, holds_until
+from controller.kubernetes.decide.lease import Record, Watched, holds_until
 
 LEASE_S = 9.0
 

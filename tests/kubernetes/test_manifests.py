@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from app.errors import UsageError
 from cli.commands.deploy import OVERLAYS, OWN_VARIABLES, VARIABLES, render
 from cli.main import app
-from controller.kubernetes.rules.deployment import Owner, deployment, parse_template
+from controller.kubernetes.decide.deployment import Owner, deployment, parse_template
 from tests.kubernetes.control_plane import ControlPlane
 
 pytestmark = pytest.mark.usefixtures("kubectl")

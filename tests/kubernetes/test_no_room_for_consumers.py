@@ -11,8 +11,8 @@ from kubernetes import client
 from controller.decide.commands import Claim
 from controller.decide.history import Beginning, claiming
 from controller.kafka import Received, Sent
+from controller.kubernetes.decide.deployment import parse_template
 from controller.kubernetes.fleet import KubernetesFleet
-from controller.kubernetes.rules.deployment import parse_template
 from controller.runner import run
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId

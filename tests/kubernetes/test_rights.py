@@ -15,9 +15,9 @@ from kubernetes.client.exceptions import ApiException
 
 import deploy
 from controller.kubernetes.api import KubernetesError, find_owner
+from controller.kubernetes.decide.deployment import parse_template
 from controller.kubernetes.election import Election
 from controller.kubernetes.fleet import KubernetesFleet
-from controller.kubernetes.rules.deployment import parse_template
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.process_kubelet import ProcessKubelet
 

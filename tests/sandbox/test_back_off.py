@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.back_off import FIRST_WAIT_S, LONGEST_WAIT_S, MOST_FAILURES, STEADY_S, BackOff
+from sandbox.decide.back_off import FIRST_WAIT_S, LONGEST_WAIT_S, MOST_FAILURES, STEADY_S, BackOff
 
 SOON = st.floats(0, STEADY_S, exclude_max=True)
 LATE = st.floats(STEADY_S, 1e9)

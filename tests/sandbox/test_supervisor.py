@@ -10,7 +10,7 @@ import pytest
 
 from app.child import Child
 from app.errors import KcgaError
-from sandbox.back_off import MOST_FAILURES
+from sandbox.decide.back_off import MOST_FAILURES
 from sandbox.supervisor import Supervisor
 
 PATIENCE_S = 60.0

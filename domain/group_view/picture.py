@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.group_view.clocks import Sender, apart
 from domain.group_view.decision_log import DecisionTotals
@@ -132,7 +131,9 @@ def picture(
     version: int,
     group: str,
     controller: ControllerPicture,
-    settings: ControllerSettings,
+    capacity: float,
+    packing_capacity: float,
+    migration_weight: float,
     measured_at: float | None,
     speeds_at: float | None,
     ahead_s: Mapping[Sender, float],
@@ -140,7 +141,6 @@ def picture(
     lags: Mapping[TopicPartition, Lag],
 ) -> GroupPicture:
     """The picture of what `view` says, with these lags and clocks; the other values are the fields of their names."""
-    capacity = settings.consumer_capacity
     drawn = _Drawing(view, capacity, lags)
     newest = view.last_decision
     return GroupPicture(
@@ -152,8 +152,8 @@ def picture(
         clocks=tuple(ClockPicture(sender=str(sender), ahead_s=ahead) for sender, ahead in apart(ahead_s).items()),
         controller=controller,
         capacity=capacity,
-        packing_capacity=settings.packing,
-        migration_weight=settings.weight,
+        packing_capacity=packing_capacity,
+        migration_weight=migration_weight,
         consumers=drawn.consumers(),
         unread=tuple(drawn.partition(each.partition, to=each.target, source=each.source) for each in view.unread),
         partitions=len(view.partitions),

@@ -11,7 +11,7 @@ from typing import Any, NewType
 
 import yaml
 
-from controller.kubernetes.rules.names import CONSUMER, deployment_name, group_labels, pod_labels
+from controller.kubernetes.decide.names import CONSUMER, deployment_name, group_labels, pod_labels
 from domain.assignment import ConsumerId
 
 NAME_VARIABLE = "CONSUMER_NAME"

@@ -1,0 +1,1 @@
+"""What the sandbox decides: no clock, process or log in here."""
