@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 # Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
 
-.PHONY: up test tests unit pythons coverage tools test-pods test-kills test-hard-times guards check hooks docs reference pictures format image bench fire lock clean
+.PHONY: up test tests unit pythons coverage tools test-pods test-kills test-hard-times guards check hooks docs reference changelog pictures format image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -97,6 +97,9 @@ docs: $(READY)  ## The documentation as a site, in build/site; fails where a lin
 
 reference: $(READY)  ## The pages of settings and commands, docs/settings.md and docs/commands.md, anew from the code
 	@$(BIN)/python -m cli.reference
+
+changelog: $(READY)  ## What is new, as it will stand in CHANGELOG.md (VERSION=0.2.0 puts it there, for a release)
+	@$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
 
 pictures: $(READY)  ## The pictures of the status page in docs/images, from a real run (needs Chromium)
 	@KCGA_PICTURES=docs/images $(BIN)/python -m pytest -q tests/test_status_page_live.py
