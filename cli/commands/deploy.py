@@ -11,14 +11,13 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-import deploy as manifests
 from app.errors import KcgaError, UsageError
 from app.settings import NAMED_BY_TOPIC, load
 from cli.options import SettingsFile
 from controller.kubernetes.decide.deployment import TemplateError, parse_template
 from domain.secrecy import masked, redacted
 
-OVERLAYS = Path(manifests.__file__).parent / "overlays"
+OVERLAYS = Path(__file__).parents[1] / "manifests" / "overlays"
 SETTINGS_MAP, SETTINGS_KEY, TEMPLATE_KEY = "kcga-settings", "settings.toml", "consumer.yaml"
 VARIABLES = "kcga-kafka"
 """The Secret whose keys are variables of every component's environment."""

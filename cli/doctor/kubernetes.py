@@ -42,7 +42,7 @@ def check_kubernetes(settings: Settings) -> Iterator[Finding]:
         yield Finding.fault(reason_of(error), "is the cluster of KUBECONFIG up, and the right one?")
         return
     if refused:
-        remedy = "bind the Role of deploy/ to this account"
+        remedy = "bind the Role that kcga deploy --dry-run prints to this account"
         yield Finding.fault(f"not allowed in the namespace {namespace}: {', '.join(refused)}", remedy)
     else:
         yield Finding(f"the Kubernetes API allows what the controller does in the namespace {namespace}")

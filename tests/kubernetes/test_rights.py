@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-import deploy
+from cli.commands.deploy import OVERLAYS
 from controller.kubernetes.api import KubernetesError, find_owner
 from controller.kubernetes.decide.deployment import parse_template
 from controller.kubernetes.election import Election
@@ -26,7 +25,7 @@ COMPLETE_WITHIN_S = 5.0
 """A creation that is refused is tried again for so long."""
 PATIENCE_S = 240.0
 """More than anything here takes that is allowed; what is not allowed is given up then."""
-ACCOUNTS = Path(deploy.__file__).parent / "base" / "accounts.yaml"
+ACCOUNTS = OVERLAYS.parent / "base" / "accounts.yaml"
 TEMPLATE = """
 apiVersion: apps/v1
 kind: Deployment

@@ -1,1 +1,0 @@
-"""What `kcga deploy` applies: a base, and overlays that say where."""
