@@ -63,8 +63,11 @@ class TopicSettings(Section):
     """The topics that kcga's components talk through."""
 
     write_speed: TopicName = topics.WRITE_SPEED
+    """Where the monitor publishes how fast each partition is written."""
     metadata: TopicName = topics.METADATA
+    """Where the controller and the consumers send one another commands and reports."""
     decisions: TopicName = topics.DECISIONS
+    """Where the controller publishes what it decided, and why."""
 
     @model_validator(mode="after")
     def _each_is_another(self) -> Self:
@@ -82,7 +85,7 @@ class LocalSettings(Section):
     """Consumers as processes of this machine."""
 
     folder: Path = Path("kcga-consumers")
-    """Where their logs and the files that name their processes are."""
+    """Where the logs of local consumers are, and the files that name their processes."""
     grace_s: Annotated[float, Field(ge=0.001, le=86_400, allow_inf_nan=False)] = 20.0
     """How long a consumer that is asked to leave may take before it is killed."""
     consumer_settings: Path | None = None
@@ -97,23 +100,24 @@ class HttpSettings(Section):
     """The address to listen on: by default this machine's own, which nobody reaches from outside. Everything can be
     read by whoever reaches it."""
     controller_port: Port | None = 8470
-    """Of the status page, its API, health and metrics; 0 for any that is free."""
+    """The port of the status page, its API, and the controller's health and metrics; 0 for any that is free."""
     monitor_port: Port | None = None
-    """Of the monitor's health and metrics; none are served unless set."""
+    """The port of the monitor's health and metrics, which are not served unless it is set."""
     consumer_port: Port | None = None
-    """Of the consumers' health and metrics; with several consumers on one machine 0, any that is free."""
+    """The port of a consumer's health and metrics, which are not served unless it is set; 0 for any that is free, as
+    several consumers on one machine need it."""
     probe_port: Port | None = None
-    """Of `/healthz` and `/readyz` once more, by a server of their own: whatever reaches the other ports keeps nobody
+    """The port of a server that answers `/healthz` and `/readyz` alone: whatever reaches the other ports keeps nobody
     from asking whether the process lives. For pods, where each process has an address of its own."""
     allowed_hosts: tuple[Annotated[str, Field(pattern=r"^(\*|(\*\.)?[A-Za-z0-9._-]+)$")], ...] = ()
     """Names under which a browser, a proxy or a scraper may ask, `*.example.com` for all that end so. Addresses,
     `localhost` and `host` are fine without. Any other name may be that of a page elsewhere, which would read what is
     here (DNS rebinding)."""
     token: SecretStr | None = None
-    """Who sends it may pause, resume and re-plan over HTTP; nobody can unless it is set. 16 ASCII characters or more,
-    without spaces."""
+    """A secret: who sends it may pause, resume and re-plan over HTTP, and nobody can unless it is set. 16
+    ASCII characters or more, without spaces."""
     partition_series: bool = True
-    """Whether metrics have series for each partition; large groups have thousands."""
+    """Whether the controller's metrics have series for each partition, which are thousands in a large group."""
 
     @field_validator("token")
     @classmethod

@@ -100,7 +100,8 @@ def _flat(metadata: list[Any]) -> list[Any]:
 
 
 def _bounds(metadata: list[Any]) -> Iterator[str]:
-    for each in metadata:
+    """The newest bound of each kind: a setting may be narrower than its type."""
+    for each in {type(each): each for each in metadata}.values():
         match each:
             case annotated_types.Ge(ge=limit):
                 yield f", {limit:,.12g} or more" if isinstance(limit, int | float) else ""
@@ -119,7 +120,7 @@ def _default(field: FieldInfo) -> str:
         case bool(value):
             return f"`{str(value).lower()}`"
         case int(value) | float(value):
-            return f"`{value:g}`" if value < 10_000 else f"`{value:,}`".replace(",", "_")
+            return f"`{value:g}`" if value < 10_000 else f"`{value:,.12g}`".replace(",", "_")
         case str(value):
             return f'`"{value}"`'
         case value:

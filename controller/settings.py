@@ -38,30 +38,33 @@ class ControllerSettings(BaseModel):
 
     consumer_capacity: BytesPerS = 2_300_000
     """What one consumer reads at most; above it the controller reacts at once. The default is the paper's consumer.
-    `auto`: what consumers tell of themselves (`controller.decide.learned_capacity`), and the next until they do."""
+    `auto`: learned from the rates that consumers report, and `capacity_floor` until they do."""
     capacity_floor: BytesPerS = 2_300_000
-    """With `auto`: no less is taken than this, and no more than the next."""
+    """The least that `consumer_capacity = "auto"` comes to."""
     capacity_ceiling: BytesPerS = 100_000_000
+    """The most that `consumer_capacity = "auto"` comes to."""
     capacity_confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
-    """With `auto`: how sure it must be that the mean rate of a consumer is no lower, by Student's t."""
+    """With `consumer_capacity = "auto"`: how sure it must be that the mean rate of a consumer is no lower, by
+    Student's t."""
     learns_capacity: bool = False
-    """Whether the capacity is `auto`; set by that."""
+    """Whether `consumer_capacity` is `auto`: follows from that, and is not to be set."""
     packing_capacity: BytesPerS | None = None
     """What a plan gives a consumer at most, so that it has room to grow; 0.75 of `consumer_capacity` unless set."""
     migration_weight: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] | None = None
     """Lambda: how many consumers it is worth to move one consumer's capacity less; 0.5 unless it or prices are set."""
     consumer_hour_price: Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)] | None = None
-    """In place of lambda, with the next: what a consumer costs for an hour, in any currency. See `docs/lambda.md`."""
+    """What a consumer costs for an hour, in any currency. With `unread_partition_second_price` it gives lambda, in
+    place of `migration_weight`. See `docs/lambda.md`."""
     unread_partition_second_price: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
     """What it costs that a partition as fast as a consumer's capacity has no reader for a second; slower ones cost in
-    proportion."""
+    proportion. With `consumer_hour_price` it gives lambda, in place of `migration_weight`."""
     handover_s: Annotated[Seconds | None, Field(validate_default=True)] = None
-    """With prices: for how long a partition that moves has no reader; 5 s unless set."""
+    """With `consumer_hour_price`: for how long a partition that moves has no reader; 5 s unless set."""
     engine: str = "auto"
     """`auto`, an exact engine, or a heuristic: see `kcga solve --help`. Where a heuristic's plan breaks a rule, another
     plan is made by rule."""
     time_limit_s: Seconds = 1.0
-    """Of one call of the solver."""
+    """How long one call of the solver may take."""
     rscore_tolerance: Annotated[float, Field(ge=0, le=1)] = 0.01
     """A plan is good enough, and is not searched any further, once it is proven to move at most this share of a
     consumer's capacity more than the best. 0 searches for the optimum."""
@@ -78,12 +81,13 @@ class ControllerSettings(BaseModel):
     """The Rscore that all plans of a `migration_window_s` may cost together, in consumers; no limit unless set. Plans
     that have to be count, and are not held back."""
     migration_window_s: Annotated[float, Field(ge=1, le=2_678_400, allow_inf_nan=False)] = 3600.0
+    """The time over which `migration_budget` adds up what plans cost."""
     quiet_periods: tuple[QuietPeriod, ...] = ()
     """Times at which nothing is changed that can stay as it is."""
     max_consumers: Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)] = 100
-    """`consumer.metadata` has one partition for each, and a few more."""
+    """The most consumers that a plan may have. `consumer.metadata` has a partition for each, and a few more."""
     min_consumers: Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)] = 1
-    """As far as there are partitions for them."""
+    """The fewest consumers that a plan may have, as far as there are partitions for them."""
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 0
     """So many consumers more are kept ready without a partition, within `max_consumers`: where it takes long to start
     one, a plan need not wait for it. The paper's authors kept one."""
@@ -94,16 +98,16 @@ class ControllerSettings(BaseModel):
     the consumers' `lease_s`, so that one that lives has ended by itself before. One whose process ends is not waited
     for."""
     ready_timeout_s: Seconds = 90.0
-    """A new consumer that is not ready by then is given up; so is one that a controller finds when it begins, and that
-    has not obeyed it by then."""
+    """A new consumer that is not ready within this time is given up; so is one that a controller finds when it begins,
+    and that does not obey it within this time."""
     creation_retry_s: Seconds = 120.0
     """After a consumer could not be created, or was not ready in time, no plan has more consumers than could be for so
     long, unless one that was created since is ready."""
     acknowledge_timeout_s: Seconds = 10.0
-    """A command that is not acknowledged by then is sent again."""
+    """A command that is not acknowledged within this time is sent again."""
     obey_timeout_s: Seconds = 300.0
-    """A consumer that reports, and has not done by then what it was told, is given up like one that is silent. Much
-    longer than a write may take."""
+    """A consumer that reports, and does not do within this time what it was told, is given up like one that is silent.
+    To be much longer than a write to the lake may take."""
     synchronize_timeout_s: Seconds = 10.0
     """A consumer that a controller finds when it begins, and that is silent for so long, is taken for dead: nothing is
     decided until all others have obeyed it, each after the batch that it is writing."""

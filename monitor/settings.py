@@ -20,7 +20,7 @@ class MonitorSettings(BaseModel):
     interval_s: Annotated[float, Field(ge=0.05, le=60)] = 1.0
     """Time from one measurement to the next."""
     window_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
-    """A speed is the average over the measurements of this last while."""
+    """The time that a write speed is an average over: the measurements of the last so many seconds."""
     hold_s: Annotated[float, Field(ge=0, le=3600)] = 15.0
     """How long a partition that cannot be measured keeps its last good speed; afterwards it is unknown."""
     discovery_interval_s: Annotated[float, Field(ge=0.05, le=3600)] = 5.0

@@ -19,7 +19,7 @@ class KubernetesSettings(BaseModel):
     """What the objects of the group are named after: `NAME-consumer-3`. The consumer group's name unless set; where
     that is no name for Kubernetes (lower case letters, digits and `-`, at most 40), it has to be set."""
     namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] | None = None
-    """The controller's own unless set."""
+    """The namespace of the consumers' Deployments; the controller's own unless set."""
     template: Path = Path("consumer.yaml")
     """A Deployment (YAML) that all consumers are made from; a relative path begins at the settings file's folder. Read
     anew for each consumer."""
