@@ -91,7 +91,7 @@ def _record(message: Message) -> Record | None:
     """None for an error, which the client mends by itself."""
     error = message.error()
     if error is not None:
-        log.warning("kafka client", error=error.str())
+        log.warning("a kafka client reports an error", error=error.str())
         return None
     _, timestamp_ms = message.timestamp()
     partition = TopicPartition(message.topic() or "", message.partition() or 0)

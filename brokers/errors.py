@@ -19,4 +19,4 @@ def in_one_line(error: object) -> str:
 
 def log_error(error: KafkaError) -> None:
     """For `error_cb`: what a client tells outside of requests."""
-    log.warning("kafka client", error=error.str(), code=error.name())
+    log.warning("a kafka client reports an error", error=error.str(), code=error.name())

@@ -71,7 +71,7 @@ class CommandReader:
         try:
             command = ConsumerCommand.decode(message.value())
         except MessageError as fault:
-            log.warning("left aside", offset=message.offset(), reason=str(fault))
+            log.warning("a command was left aside", offset=message.offset(), reason=str(fault))
             return None
         if command.is_of(self._group):
             return command

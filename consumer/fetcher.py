@@ -226,7 +226,7 @@ class Fetcher:
         for partition in partitions:
             self._read.add(partition)
             self._faults.pop(partition, None)
-            log.info("reads", partition=str(partition), offset=self._next_offsets[partition])
+            log.info("a partition is read", partition=str(partition), offset=self._next_offsets[partition])
 
     def _unassign(self, partitions: set[TopicPartition]) -> None:
         if partitions:
@@ -235,7 +235,7 @@ class Fetcher:
 
     def _set_fault(self, partition: TopicPartition, fault: str) -> None:
         if self._faults.get(partition) != fault:
-            log.warning("cannot be read", partition=str(partition), reason=fault)
+            log.warning("a partition cannot be read", partition=str(partition), reason=fault)
         self._faults[partition] = fault
 
     def _not_in_range(self, partitions: Set[TopicPartition]) -> set[TopicPartition]:
@@ -251,7 +251,7 @@ class Fetcher:
                 self._set_fault(partition, f"was read up to {position}, and its log ends at {held.end}: is not read")
                 continue
             if passed_over is not None:
-                log.error("passed over", partition=str(partition), reason=str(passed_over))
+                log.error("offsets were passed over", partition=str(partition), reason=str(passed_over))
                 self._passed_over.append(passed_over)
             self._next_offsets[partition] = goes_on
             self._out_of_range.discard(partition)

@@ -116,7 +116,7 @@ class Lake:
                 else:
                     break
             self._sealed.add((table, writer))
-        log.info("sealed", writer=writer, table=table)
+        log.info("a writer was sealed", writer=writer, table=table)
 
     def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
         """The highest offset of each of these partitions, all of whose writers are sealed.
@@ -131,7 +131,7 @@ class Lake:
                 entries = session.sql(f"DESCRIBE HISTORY delta.`{quoted(table)}` LIMIT {NEWEST_ENTRIES}")
                 return last_appended((row[0] for row in entries.select("userMetadata").collect()), partitions)
             except AnalysisException as error:  # such as: there is no table
-                log.info("what was appended last is not told", table=table, reason=brief(error))
+                log.info("a table does not tell what was appended last", table=table, reason=brief(error))
         return {}
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
@@ -198,7 +198,7 @@ class Lake:
             except PySparkException as error:
                 if not tries_left:
                     raise
-                log.info("creates the table again", table=table, reason=brief(error))
+                log.info("a table is created again", table=table, reason=brief(error))
             else:
                 return
 

@@ -90,7 +90,7 @@ class GroupOffsets:
         if writer not in self._fenced:
             self._producer_of(writer).init_transactions(REQUEST_LIMIT_S)
             self._fenced.add(writer)
-            log.info("fenced", writer=writer)
+            log.info("a writer was fenced", writer=writer)
 
     def commit(self, positions: Mapping[TopicPartition, Committed]) -> None:
         """Commits all of them or none, and returns when the brokers have them.
@@ -104,7 +104,9 @@ class GroupOffsets:
         """
         deleted = {partition for partition, refusals in self._refusals.items() if refusals >= DELETED_AFTER_REFUSALS}
         for partition in sorted(deleted & positions.keys()):
-            log.warning("deleted: not committed", partition=str(partition), offset=positions[partition].offset)
+            log.warning(
+                "a deleted partition was not committed", partition=str(partition), offset=positions[partition].offset
+            )
         left = {partition: position for partition, position in positions.items() if partition not in deleted}
         if left:
             try:

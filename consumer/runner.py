@@ -223,7 +223,9 @@ class _Process:
                 raise ClaimsError("it is not wanted any more")
 
         partitions, seal = action.partitions, action.seal
-        self.log.info("takes over", partitions=[str(partition) for partition in partitions], seal=sorted(seal))
+        self.log.info(
+            "partitions are taken over", partitions=[str(partition) for partition in partitions], seal=sorted(seal)
+        )
         return take_over(partitions, seal, self.writer, self.offsets, self.lake, self.group, require_right)
 
     def _rows_of(self, topic: str, batch: Batch) -> pa.Table:

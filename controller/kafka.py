@@ -170,7 +170,7 @@ class KafkaLink:
         received: list[Received] = []
         for record in self._consumer.consume(500, timeout_s):
             if (error := record.error()) is not None:
-                log.warning("kafka is not well", error=str(error))
+                log.warning("a kafka client reports an error", error=str(error))
                 continue
             try:
                 if record.topic() == self._names.write_speed:

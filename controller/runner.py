@@ -148,7 +148,7 @@ class _Runner:
                     self.audience.turned(self.clock(), machine.state, paused=machine.paused)
                 if machine.state is not state:
                     state = machine.state
-                    log.info("state", state=state.value, consumers=len(machine.group))
+                    log.info("the controller's state changed", state=state.value, consumers=len(machine.group))
                 events = self._receive()
 
     def _decided_lately(self) -> tuple[Decision, ...]:
@@ -189,7 +189,7 @@ class _Runner:
                     self.fleet.delete(consumer)
                 case Send(command=message):
                     log.info(
-                        "command",
+                        "a command is sent",
                         consumer=message.consumer,
                         action=message.action.value,
                         partitions=[str(partition.key) for partition in message.partitions],
@@ -231,7 +231,7 @@ class _Runner:
         except KafkaException as error:
             if error.args[0].fatal():
                 raise
-            log.warning("nothing can be sent just now", reason=in_one_line(error), waiting=len(self.unsent))
+            log.warning("messages cannot be sent just now", reason=in_one_line(error), waiting=len(self.unsent))
             return False
         self.unsent.clear()
         return True
@@ -257,7 +257,7 @@ def _log_decision(decision: Decision) -> None:
         for entry in decision.assignment
         if entry.previous != entry.consumer
     ]
-    log.info("decision", **record, moves=moves)
+    log.info("a decision was made", **record, moves=moves)
     for partition in decision.saturated:
         log.error(
             "a partition is faster than a consumer",

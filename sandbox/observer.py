@@ -235,4 +235,4 @@ class Observer(Background):
         """Once for each reason in a row: a broker that is away would fill the screen otherwise."""
         if reason != self._complaint:
             self._complaint = reason
-            log.warning("kafka is not well", reason=reason)
+            log.warning("a kafka client reports an error", reason=reason)

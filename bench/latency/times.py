@@ -53,17 +53,18 @@ def measure(folders: Iterable[Path]) -> Times:
             match line["event"]:
                 case "a consumer is created":
                     created[line["consumer"]] = at
-                case "command":
+                case "a command is sent":
                     for partition in line["partitions"]:
                         commands.setdefault((line["consumer"], line["action"], partition), at)
-                case "has a Spark session" if number in created:
+                case "a Spark session is there" if number in created:
                     spans["creation"].append(at - created.pop(number))
-                case "obeyed":
+                case "a command was obeyed":
                     for partition in line["stopped"]:
                         if (sent := commands.pop((number, "stop", partition), None)) is not None:
                             spans["stop"].append(at - sent)
-                case "reads" if (sent := commands.pop((number, "start", line["partition"]), None)) is not None:
-                    spans["start"].append(at - sent)
+                case "a partition is read":
+                    if (sent := commands.pop((number, "start", line["partition"]), None)) is not None:
+                        spans["start"].append(at - sent)
     source = f"kcga up, on {machine()}, {datetime.now(tz=UTC):%Y-%m-%d}"
     ordered = {name: tuple(round(value, 2) for value in sorted(values)) for name, values in spans.items()}
     return Times(source, ordered["creation"], ordered["stop"], ordered["start"])
@@ -75,9 +76,9 @@ def unread_s(folder: Path) -> float:
     stopped: dict[str, float] = {}
     unread = 0.0
     for at, number, line in _happened(folder):
-        if line["event"] == "command" and line["action"] == "stop":
+        if line["event"] == "a command is sent" and line["action"] == "stop":
             stopped.update(dict.fromkeys(line["partitions"], at))
-        elif line["event"] == "reads" and number and line["partition"] in stopped:
+        elif line["event"] == "a partition is read" and number and line["partition"] in stopped:
             unread += at - stopped.pop(line["partition"])
     return unread
 

@@ -322,7 +322,7 @@ class ConsumerMachine:
                 self._place = None
                 self._want_session()
             case _:
-                self._note("has a new Spark session" if self.ready else "has a Spark session")
+                self._note("a new Spark session is there" if self.ready else "a Spark session is there")
                 self._session, self.ready = None, True
 
     def _has_failed(self, job: _Job, fault: str, of_lake: bool) -> None:
@@ -334,7 +334,7 @@ class ConsumerMachine:
         elif isinstance(job, _TakeOver) and of_lake:
             self._want_session()
         elif job is self._place:
-            self._note("has no place yet", reason=fault)
+            self._note("the place among the commands is not known yet", reason=fault)
         is_long = self._now - job.began >= self._settings.give_up_after_s
         if job.in_vain and (is_long or (self._look.stop and isinstance(job, _Commit))):
             raise ConsumerError(f"consumer {self._holding.consumer} {job.in_vain}: {fault}")
@@ -370,7 +370,7 @@ class ConsumerMachine:
         self._due.positions[self._commands] = Committed(self._look.taken_to, newest)
         stop, start = ([str(partition) for partition in each] for each in (change.stop, change.start))
         obeyed = {"applied": tuple(holding.applied), "plans": plans, "stopped": stop, "started": start}
-        self._due.obeyed = holding, Note("obeyed", obeyed)
+        self._due.obeyed = holding, Note("a command was obeyed", obeyed)
 
     def _leave(self) -> None:
         """Finishes what is being written, releases all, and says so; raises where the lake does not take it."""
@@ -383,7 +383,7 @@ class ConsumerMachine:
             self._release(self._claimed)
         if not self._owes:
             self._report(leaving=True)
-            self._note("leaves")
+            self._note("the consumer leaves")
             self.ended = True
 
     def _give_up_taking_over(self, stopped: Set[TopicPartition]) -> None:
@@ -398,7 +398,7 @@ class ConsumerMachine:
         """Lets go of partitions of which the lake has refused rows, without a commit: the claim stays as it is."""
         for write in self._writes.values():
             for partition in write.positions.keys() & stopped:
-                self._note("lets go unsettled", partition=str(partition), reason=write.fault)
+                self._note("a partition is let go unsettled", partition=str(partition), reason=write.fault)
                 del write.positions[partition]
                 self._claimed.pop(partition, None)
 
@@ -571,7 +571,7 @@ class ConsumerMachine:
     def _report(self, cycle: Cycle | None = None, *, leaving: bool = False) -> None:
         state, reason = (ConsumerState.LEAVING, None) if leaving else self._state
         if reason is not None and (state, reason) != self._reported:
-            self._note("goes on with what it can", reason=reason)
+            self._note("the consumer goes on with what it can", reason=reason)
         self._reports += 1
         self._reported, self._reported_at = (state, reason), self._now
         if self._lease is None:

@@ -75,7 +75,7 @@ class Election:
             try:
                 watched = watched.saw(self._read(), time.monotonic())
                 if watched.may_take(self._identity, time.monotonic()) and self._write(watched.record):
-                    log.info("holds the lease", lease=self._name, identity=self._identity)
+                    log.info("the lease was acquired", lease=self._name, identity=self._identity)
                     self._renewal.start()
                     return True
                 complaint = ""
@@ -88,7 +88,7 @@ class Election:
                 stands_by()
                 if watched.record.holder != holder:
                     holder = watched.record.holder
-                    log.info("stands by", lease=self._name, holder=holder)
+                    log.info("the controller stands by", lease=self._name, holder=holder)
             stop.wait(self._lease_s / LOOKS_IN_LEASE)
         return False
 

@@ -280,7 +280,9 @@ class KubernetesFleet:
             self._given_up(consumer, entry, reason_of(error))
             return
         if entry.failures == 0:
-            log.warning("is asked again", consumer=consumer, wanted=entry.phase.name.lower(), reason=reason_of(error))
+            log.warning(
+                "kubernetes is asked again", consumer=consumer, wanted=entry.phase.name.lower(), reason=reason_of(error)
+            )
         entry.due = time.monotonic() + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**entry.failures)
         entry.failures += 1
 

@@ -93,7 +93,7 @@ class Mirror:
                         continue
                 if (reason := reason_of(error)) != complaint:
                     complaint = reason
-                    log.warning("cannot be watched just now", what=self._what, reason=reason)
+                    log.warning("kubernetes cannot be watched just now", what=self._what, reason=reason)
                 self._stop.wait(PAUSE_S)
 
     def _list_all(self) -> None:

@@ -137,9 +137,9 @@ def test_what_is_logged_of_a_plan_names_its_controller_and_its_number() -> None:
     with capture_logs([merge_contextvars]) as logs, running(group):
         wait_until(lambda: group.read == set(PARTITIONS))
     lines = {line["event"]: line for line in logs}
-    assert lines["decision"]["epoch"] == 1
-    number = next(line["number"] for line in logs if line["event"] == "decision" and line["carried_out"])
-    for event in ("a consumer is created", "command"):
+    assert lines["a decision was made"]["epoch"] == 1
+    number = next(line["number"] for line in logs if line["event"] == "a decision was made" and line["carried_out"])
+    for event in ("a consumer is created", "a command is sent"):
         assert (lines[event]["epoch"], lines[event]["plan"]) == (1, number)
 
 
