@@ -87,18 +87,14 @@ class ClusterLogs:
         Raises:
             BrokerAwayError: no broker answered.
         """
-        described = self._described(names)
-        return {name: topic for name, topic in described.items() if topic is not None}
+        return {name: topic for name, topic in self.existing(names).items() if topic is not None}
 
-    def existing(self, names: Collection[str]) -> dict[str, Topic | None]:
-        """The topics of these names; None where there is none, and left out where the cluster does not say.
+    def existing(self, names: Collection[str] | None) -> dict[str, Topic | None]:
+        """The topics of these names, or all; None where there is none, and left out where the cluster does not say.
 
         Raises:
             BrokerAwayError: no broker answered.
         """
-        return self._described(names)
-
-    def _described(self, names: Collection[str] | None) -> dict[str, Topic | None]:
         self._librdkafka.poll(0)  # what it has to complain about piles up otherwise
         try:
             described = self._ask(lambda admin: admin.describe_topics(None if names is None else sorted(names)))

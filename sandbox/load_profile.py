@@ -1,7 +1,7 @@
 """How fast producers write to each partition as time goes by: a story that repeats itself."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
@@ -109,31 +109,15 @@ def demo_profile(consumer_capacity: float, prefix: str = "") -> LoadProfile:
         prefix: of the names of the topics.
     """
 
-    def course(in_consumers: Sequence[Corner]) -> Course:
-        return Course(tuple((moment, speed * consumer_capacity) for moment, speed in in_consumers))
-
-    def usual(share: float) -> list[Corner]:
+    def course(partition: TopicPartition, share: float) -> Course:
         calm, busy = share * _CALM, share * _BUSY
-        return [(0, calm), (25, calm), (40, busy), (65, busy), (75, calm), (DEMO_PERIOD_S, calm)]
-
-    def hot(share: float) -> list[Corner]:
-        calm, busy = share * _CALM, share * _BUSY
-        return [
-            (0, calm),
-            (25, calm),
-            (40, busy),
-            (45, busy),
-            (50, _HOT),
-            (65, _HOT),
-            (75, calm),
-            (DEMO_PERIOD_S, calm),
-        ]
+        peak = ((45, busy), (50, _HOT), (65, _HOT)) if partition == DEMO_HOT else ((65, busy),)
+        corners: tuple[Corner, ...] = ((0, calm), (25, calm), (40, busy), *peak, (75, calm), (DEMO_PERIOD_S, calm))
+        return Course(tuple((moment, speed * consumer_capacity) for moment, speed in corners))
 
     return LoadProfile(
         {
-            TopicPartition(prefix + partition.topic, partition.partition): course(
-                hot(share) if partition == DEMO_HOT else usual(share)
-            )
+            TopicPartition(prefix + partition.topic, partition.partition): course(partition, share)
             for partition, share in _SHARES.items()
         }
     )

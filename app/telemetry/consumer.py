@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from prometheus_client import Counter, Enum, Gauge, Summary
 
@@ -14,6 +15,7 @@ from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, ConsumerState
 
 Observe = Callable[[ConsumerReport], None]
+Figure = TypeVar("Figure", Counter, Gauge, Summary)
 
 HUNG_S = 60.0
 """A consumer reports about every second, whatever it waits for."""
@@ -47,38 +49,24 @@ class ConsumerFigures:
         self._reason: str | None = None
         self.registry = registry = process_registry()
         labels, mine = ["consumer"], {"consumer": str(consumer)}
-        self._state_figure = Enum(
-            "kcga_consumer_state",
-            "What the consumer reports of itself.",
-            labels,
-            states=[state.value for state in ConsumerState],
-            registry=registry,
-        ).labels(**mine)
-        self._held = Gauge(
-            "kcga_consumer_held_partitions", "Partitions that it reads.", labels, registry=registry
-        ).labels(**mine)
-        self._bytes = Counter(
-            "kcga_consumer_written_bytes",
-            "Keys and values written to the lake, uncompressed.",
-            labels,
-            registry=registry,
-        ).labels(**mine)
-        self._records = Counter(
-            "kcga_consumer_written_records", "Records written to the lake.", labels, registry=registry
-        ).labels(**mine)
-        self._lost = Counter(
-            "kcga_consumer_lost_offsets",
-            "Offsets that were deleted from the log before they were read.",
-            labels,
-            registry=registry,
-        ).labels(**mine)
+
+        def figure(kind: type[Figure], name: str, text: str) -> Figure:
+            return kind(name, text, labels, registry=registry).labels(**mine)
+
+        states = [state.value for state in ConsumerState]
+        text = "What the consumer reports of itself."
+        self._state_figure = Enum("kcga_consumer_state", text, labels, states=states, registry=registry).labels(**mine)
+        self._held = figure(Gauge, "kcga_consumer_held_partitions", "Partitions that it reads.")
+        self._bytes = figure(
+            Counter, "kcga_consumer_written_bytes", "Keys and values written to the lake, uncompressed."
+        )
+        self._records = figure(Counter, "kcga_consumer_written_records", "Records written to the lake.")
+        self._lost = figure(
+            Counter, "kcga_consumer_lost_offsets", "Offsets that were deleted from the log before they were read."
+        )
         self._lost_so_far = 0
-        self._fetch = Summary(
-            "kcga_consumer_fetch_seconds", "Time that the fetch of a batch took.", labels, registry=registry
-        ).labels(**mine)
-        self._write = Summary(
-            "kcga_consumer_write_seconds", "Time that the write of a batch took.", labels, registry=registry
-        ).labels(**mine)
+        self._fetch = figure(Summary, "kcga_consumer_fetch_seconds", "Time that the fetch of a batch took.")
+        self._write = figure(Summary, "kcga_consumer_write_seconds", "Time that the write of a batch took.")
 
     def tell(self, report: ConsumerReport) -> None:
         """A report was sent."""
