@@ -56,7 +56,7 @@ def search(
     """Branches and prices from the record's best plan on, until it is proven or time is up.
 
     Args:
-        instance: what is to be solved; must be regular.
+        instance: what is to be solved.
         kept: the kept sets that there are. Leave some out, and the bound is only one of plans without them.
         record: where to put plans and bounds.
         deadline: when to stop.

@@ -42,10 +42,6 @@ def run(instance: Instance, record: Record, deadline: Deadline) -> None:
     if deadline.passed:
         return
     problem = instance.problem
-    if not instance.is_regular:
-        if len(instance.sizes) <= _MOST_FOR_CP_SAT:
-            _search_by_cp_sat(instance, record, deadline)
-        return
     listing = _listed(instance)
     if not _is_nearly_all(listing, instance):
         construct.offer_plans(instance, record, deadline)
@@ -87,8 +83,6 @@ def _is_nearly_all(listing: Listing, instance: Instance) -> bool:
 
 def _prove(instance: Instance, listing: Listing, record: Record, deadline: Deadline) -> None:
     """Raises the bound of a problem that is too large for one relaxation, in finer and finer units."""
-    if any(bin_.capacity > 1 for bin_ in instance.bins):
-        return  # no room is wider than an empty consumer in the coarse relaxation
     consumers = _consumers(instance, record)
     for units in (100, 200, 400) if listing.partial else (100, 400, 800):
         if deadline.passed or record.is_proven:
@@ -156,8 +150,7 @@ def _search_generated(instance: Instance, listing: Listing, record: Record, dead
     """Searches the plans that are made of the kept sets a coarse relaxation has use for: the others are too many."""
     consumers = _consumers(instance, record)
     coarse = coarse_bound(instance, listing, 100, consumers, deadline.within(0.5 * deadline.remaining))
-    if all(bin_.capacity <= 1 for bin_ in instance.bins):
-        record.raise_bound(coarse.bound)
+    record.raise_bound(coarse.bound)
     if record.is_proven or deadline.passed:
         return
     found = Record(instance.problem, _PART_TOLERANCE)
@@ -199,7 +192,7 @@ def _seconds_for_all(count: int) -> float:
 
 def run_arc_flow(instance: Instance, record: Record, deadline: Deadline) -> None:
     """The arc-flow engine alone, on the whole problem."""
-    if deadline.passed or not instance.is_regular:
+    if deadline.passed:
         return
     listing = _listed(instance)
     if not listing.partial:

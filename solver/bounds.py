@@ -8,12 +8,8 @@ from solver.instance import FIT_TOLERANCE, Floats, Instance
 
 
 def fewest_bins(instance: Instance) -> int:
-    """How many consumers it takes at least: the bound L2 of Martello and Toth (1990), saturated partitions apart.
-
-    Where consumers have different capacities, the bound is that of consumers that are all as large as the largest.
-    """
-    largest = max([1.0, *(bin_.capacity for bin_ in instance.bins)])
-    sizes = instance.sizes / largest
+    """How many consumers it takes at least: the bound L2 of Martello and Toth (1990), saturated partitions apart."""
+    sizes = instance.sizes
     saturated = int((sizes > 1).sum())
     shared = _l2(sizes[sizes <= 1])
     # Partitions that nobody writes to need a consumer as well, and none that is saturated.
@@ -49,12 +45,11 @@ def pooled_bound(instance: Instance) -> float:
     problem = instance.problem
     forced, whole = [], []
     for bin_ in instance.bins:
-        if bin_.own or bin_.required:
-            load = float(instance.sizes[list(bin_.own)].sum())
-            least = _least_eviction(instance.sizes[list(bin_.own)], bin_.capacity)
-            forced.append(least)
-            if not bin_.required:
-                whole.append(load - least)
+        own = instance.sizes[list(bin_.own)]
+        least = _least_eviction(own, bin_.capacity)
+        forced.append(least)
+        if not bin_.required:
+            whole.append(float(own.sum()) - least)
     more = np.concatenate([[0.0], np.cumsum(np.sort(whole))])  # by number of consumers that are closed
     least = max(fewest_bins(instance), min(problem.min_consumers, len(problem.speeds)))
     closed = np.arange(len(more))

@@ -48,7 +48,7 @@ def coarse_bound(
     """A lower bound of the objective over all assignments with so many consumers, the fewest and the most.
 
     Args:
-        instance: what is to be solved; no consumer may be larger than a new one.
+        instance: what is to be solved.
         listing: the kept sets that there are; of the bins that it has in part, more are found as they pay.
         units: to a capacity; the finer, the higher the bound and the longer it takes.
         consumers: the fewest and the most.

@@ -40,10 +40,10 @@ def offer_plans(instance: Instance, record: Record, deadline: Deadline) -> None:
     loads = [float(instance.sizes[list(bin_.own + bin_.required)].sum()) for bin_ in instance.bins]
     evicted = [load - float(instance.sizes[list(items)].sum()) for load, items in zip(loads, kept, strict=True)]
     closable = sorted(
-        (number for number, bin_ in enumerate(instance.bins) if bin_.own and not bin_.required),
+        (number for number, bin_ in enumerate(instance.bins) if not bin_.required),
         key=lambda number: (loads[number] - evicted[number], number),
     )
-    opened = sum(1 for bin_ in instance.bins if bin_.own or bin_.required)
+    opened = len(instance.bins)
     fewest = max(fewest_bins(instance), instance.problem.min_consumers)
     estimates = []
     penalty = sum(evicted)
@@ -65,11 +65,10 @@ def offer_plans(instance: Instance, record: Record, deadline: Deadline) -> None:
 def least_overloaded(instance: Instance) -> Assignment:
     """A plan that respects the number of consumers and what is fixed, and spreads what is too much."""
     kept = _keep_most(instance)
-    opened = [number for number, bin_ in enumerate(instance.bins) if bin_.own or bin_.required]
     most = instance.problem.max_consumers or len(instance.sizes)
-    loads = {number: float(instance.sizes[list(kept[number])].sum()) for number in opened}
-    closable = sorted((n for n in opened if not instance.bins[n].required), key=lambda n: (loads[n], n))
-    return plan(instance, kept, frozenset(closable[: max(0, len(opened) - most)]))
+    loads = [float(instance.sizes[list(items)].sum()) for items in kept]
+    closable = sorted((n for n, bin_ in enumerate(instance.bins) if not bin_.required), key=lambda n: (loads[n], n))
+    return plan(instance, kept, frozenset(closable[: max(0, len(instance.bins) - most)]))
 
 
 def _keep_most(instance: Instance) -> list[tuple[int, ...]]:
@@ -91,7 +90,7 @@ def _keep_most(instance: Instance) -> list[tuple[int, ...]]:
             found = best_sets(sizes, units, widest).sets_in(np.array([widest]))[0]
             choices.append((*own[list(found)].tolist(), *bin_.required))
         if not bin_.required:
-            choices += [(item,) for item in bin_.own if instance.sizes[item] > max(1.0, bin_.capacity)][:1]
+            choices += [(item,) for item in bin_.own if instance.sizes[item] > 1][:1]
         kept.append(tuple(sorted(max(choices, key=lambda items: float(instance.sizes[list(items)].sum())))))
     return kept
 

@@ -26,11 +26,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """A consumer that has partitions, must have some, or has a capacity of its own."""
+    """A consumer that has partitions, or must have some."""
 
     consumer: ConsumerId
     capacity: float
-    """What it may hold if it is given nothing, in capacities."""
+    """What it may hold if it is given nothing, in capacities: 1 at most."""
     packing_capacity: float
     """What it may hold if it is given something, in capacities."""
     own: tuple[int, ...]
@@ -90,7 +90,6 @@ class Instance:
                 required.setdefault(fixed[partition], []).append(item)
             elif partition in problem.current:
                 own.setdefault(problem.current[partition], []).append(item)
-        larger = {c for c, capacity in problem.capacities.items() if capacity > problem.capacity}
         bins = tuple(
             Bin(
                 consumer=consumer,
@@ -102,7 +101,7 @@ class Instance:
                     problem.current.get(partitions[item]) != consumer for item in required.get(consumer, ())
                 ),
             )
-            for consumer in sorted(own.keys() | required.keys() | larger)
+            for consumer in sorted(own.keys() | required.keys())
         )
         index = {bin_.consumer: number for number, bin_ in enumerate(bins)}
         home = np.array([index.get(problem.current.get(p, -1), -1) for p in partitions], dtype=np.int64)
@@ -116,16 +115,6 @@ class Instance:
             constant=problem.migration_weight * float(sizes[[p in problem.current for p in partitions]].sum()),
             packing_capacity=problem.packing_capacity_of(-1) / problem.capacity,
         )
-
-    @property
-    def is_regular(self) -> bool:
-        """Whether an empty consumer is the widest room there is, or all rooms are filled to their capacity.
-
-        The arc-flow model and its bounds need it: they do not know which consumer a set of partitions is for.
-        """
-        if all(bin_.capacity <= 1 for bin_ in self.bins):
-            return True
-        return self.packing_capacity == 1 and (not len(self.sizes) or float(self.sizes[0]) <= 1)
 
     def room_beside(self, bin_: Bin, kept: Iterable[int]) -> float | None:
         """What `bin_` may be given while it keeps `kept`, in capacities; None where it cannot keep them at all."""
@@ -261,13 +250,12 @@ class FreeConsumers:
         self._instance = instance
         self._taken = set(used)
         self._next = instance.problem.first_consumer
-        self._larger = sorted((bin_.capacity, bin_.consumer) for bin_ in instance.bins if bin_.capacity > 1)
 
     def take(self, group: tuple[int, ...], size: float) -> ConsumerId:
         """A consumer that may hold `group`, of that size in capacities, and that nobody else is given.
 
-        Of those where a part of it is now, the one with the largest part, then the lowest; else the smallest of the
-        larger consumers if only they have room for it; else the lowest number that is free.
+        Of those where a part of it is now, the one with the largest part, then the lowest; else the lowest number that
+        is free.
         """
         instance, problem = self._instance, self._instance.problem
         at_home: dict[ConsumerId, float] = {}
@@ -276,12 +264,8 @@ class FreeConsumers:
                 consumer = instance.bins[instance.home[item]].consumer
                 at_home[consumer] = at_home.get(consumer, 0.0) + float(instance.sizes[item])
         homes = [c for c in at_home if c not in self._taken and self._may_hold(c, size, len(group))]
-        limit = 1.0 if len(group) == 1 else instance.packing_capacity
-        larger = [c for _, c in self._larger if c not in self._taken and self._has_room(c, size, len(group))]
         if homes:
             chosen = min(homes, key=lambda c: (-at_home[c], c))
-        elif size > limit + FIT_TOLERANCE and larger:
-            chosen = larger[0]
         else:
             while self._next in self._taken or problem.capacity_of(self._next) != problem.capacity:
                 self._next += 1
@@ -289,10 +273,7 @@ class FreeConsumers:
         self._taken.add(chosen)
         return chosen
 
-    def _has_room(self, consumer: ConsumerId, size: float, count: int) -> bool:
+    def _may_hold(self, consumer: ConsumerId, size: float, count: int) -> bool:
         problem = self._instance.problem
         limit = problem.capacity_of(consumer) if count == 1 else problem.packing_capacity_of(consumer)
-        return size <= limit / problem.capacity + FIT_TOLERANCE
-
-    def _may_hold(self, consumer: ConsumerId, size: float, count: int) -> bool:
-        return self._has_room(consumer, size, count) or (count == 1 and size > 1)
+        return size <= limit / problem.capacity + FIT_TOLERANCE or (count == 1 and size > 1)

@@ -72,7 +72,7 @@ def kept_set(instance: Instance, number: int, items: Iterable[int]) -> KeptSet |
     """The bin `number` keeping `items` and what it must have; None where it cannot, or where that is an empty bin."""
     bin_ = instance.bins[number]
     kept = tuple(sorted((*items, *bin_.required)))
-    if not kept and bin_.capacity <= 1:
+    if not kept:
         return None
     room = instance.room_beside(bin_, kept)
     if room is None:
@@ -161,7 +161,7 @@ class KeptPricing:
             best = float(total[at]), tuple(own[list(sets.sets_in(np.array([at]))[0])].tolist())
         if not bin_.required:
             for value, item in zip(values.tolist(), bin_.own, strict=True):
-                if instance.sizes[item] > max(1.0, bin_.capacity) and (best is None or value > best[0]):
+                if instance.sizes[item] > 1 and (best is None or value > best[0]):
                     best = value, (item,)
         elif best is None and len(bin_.required) == 1:
             best = 0.0, ()

@@ -28,7 +28,7 @@ class Problem:
     speeds: Mapping[TopicPartition, float]
     """Bytes/s of every partition that must have a consumer."""
     capacity: float
-    """What a consumer reads at most, in bytes/s, unless `capacities` says otherwise. The Rscore is in this unit."""
+    """What a consumer reads at most, in bytes/s, unless `capacities` says less. The Rscore is in this unit."""
     current: Assignment = field(default_factory=Assignment)
     """Who reads what now; partitions that have no speed here are left aside."""
     migration_weight: float = 0.5
@@ -48,7 +48,7 @@ class Problem:
     its own is packed to the same share of it.
     """
     capacities: Mapping[ConsumerId, float] = field(default_factory=dict)
-    """Bytes/s of the consumers whose capacity is not `capacity`."""
+    """Bytes/s of the consumers whose capacity is lower, as where a part of what they read is not known."""
     min_consumers: int = 0
     """At least this many consumers have a partition, as far as there are partitions."""
     max_consumers: int | None = None
@@ -67,6 +67,10 @@ class Problem:
         _require_positive("capacity", self.capacity)
         for consumer, capacity in self.capacities.items():
             _require_positive(f"the capacity of consumer {consumer}", capacity)
+            if capacity > self.capacity:
+                raise ProblemError(
+                    f"the capacity of consumer {consumer} is {capacity}: it must not be above capacity, {self.capacity}"
+                )
         if self.packing_capacity is not None:
             _require_positive("packing_capacity", self.packing_capacity)
             if self.packing_capacity > self.capacity:

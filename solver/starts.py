@@ -40,6 +40,5 @@ def is_start(engine: str) -> bool:
 
 def room_bound(problem: Problem) -> float:
     """As many consumers as there is load, a partition that is faster than a consumer counted as one."""
-    largest = max([problem.capacity, *problem.capacities.values()])
-    load = math.fsum(min(speed, largest) for speed in problem.speeds.values()) / largest
+    load = math.fsum(min(speed, problem.capacity) for speed in problem.speeds.values()) / problem.capacity
     return max(math.ceil(load * (1 - LOAD_TOLERANCE)), 1) if problem.speeds else 0.0

@@ -41,13 +41,17 @@ def plain_problems(draw: st.DrawFn, most: int = 6) -> Problem:
 
 @st.composite
 def ruled_problems(draw: st.DrawFn, most: int = 5) -> Problem:
-    """Problems with room for growth, partitions that are pinned or must stay, and at times a limit on consumers."""
+    """Problems with room for growth, a smaller consumer, pinned or immovable partitions, or a limit on consumers."""
     plain = draw(plain_problems(most))
     partitions = sorted(plain.speeds)
     pinned = draw(st.dictionaries(st.sampled_from(partitions), st.integers(1, 4), max_size=2))
     immovable = draw(st.sets(st.sampled_from(partitions), max_size=2)) - pinned.keys()
+    smaller = st.dictionaries(
+        st.sampled_from(sorted(plain.current.consumers)), st.sampled_from([10.0, 55.0]), max_size=1
+    )
     return replace(
         plain,
+        capacities=draw(smaller) if plain.current.consumers else {},
         packing_capacity=draw(st.sampled_from([None, 80.0, 95.0])),
         pinned=pinned,
         immovable=frozenset(immovable),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.assignment import Assignment
-from solver import Problem, Status, arc_flow, auto, solve
+from solver import Problem, Status, arc_flow, solve
 from solver.arc_flow import search
 from solver.instance import Instance
 from solver.kept import kept_sets
@@ -198,10 +198,3 @@ def test_whatever_a_migration_costs_the_optimum_is_found(weight: float) -> None:
     record = searched(given_problem)
     assert record.objective == pytest.approx(solve_exhaustively(given_problem).objective, rel=TOLERANCE)
     assert record.is_optimal
-
-
-def test_the_engine_leaves_alone_what_its_model_does_not_know() -> None:
-    irregular = problem(50, 60, capacities={3: 200.0}, packing_capacity=90.0)
-    record = Record(irregular)
-    auto.run_arc_flow(Instance.of(irregular), record, in_time())
-    assert (record.best, record.bound) == (None, 0.0)

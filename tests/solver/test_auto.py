@@ -61,20 +61,6 @@ def test_a_problem_for_which_there_is_time_is_searched_as_a_whole(calls: list[st
     assert calls == ["search"]
 
 
-def test_consumers_of_unequal_rooms_are_for_the_engine_that_knows_them(calls: list[str]) -> None:
-    irregular = problem(90, 60, 50, 20, current={0: 1}, capacities={1: 200.0}, packing_capacity=90.0)
-    record = ran(irregular)
-    assert calls == ["search_by_cp_sat"]
-    assert record.objective == pytest.approx(2.0)
-    assert record.is_optimal
-
-
-def test_too_many_partitions_on_unequal_consumers_are_left_to_the_plans_by_rule(calls: list[str]) -> None:
-    irregular = problem(*[10.0] * 201, capacities={1: 200.0}, packing_capacity=90.0)
-    assert ran(irregular).best is None
-    assert calls == []
-
-
 def test_what_a_least_number_of_consumers_costs_is_found_where_empty_ones_seem_to_count(calls: list[str]) -> None:
     spread = problem(30, 25, 20, current={0: 1, 1: 1, 2: 1}, min_consumers=3)
     record = ran(spread)
@@ -137,14 +123,6 @@ def test_nothing_is_improved_once_it_is_proven(calls: list[str]) -> None:
     auto.improve_by_neighbourhoods(LARGE, record, in_time())
     assert record.best is before
     assert calls == []
-
-
-def test_a_proof_is_left_to_others_where_a_consumer_is_larger_than_a_new_one() -> None:
-    given_problem = hurried(replace(LARGE, capacities={3: 150.0}))
-    instance = Instance.of(given_problem)
-    record = Record(given_problem)
-    auto._prove(instance, auto._listed(instance), record, in_time())
-    assert record.bound == 0.0
 
 
 def test_a_part_without_a_plan_is_an_error() -> None:

@@ -85,10 +85,6 @@ def test_there_are_as_many_consumers_as_there_is_load(sizes: tuple[float, ...], 
     assert room_bound(problem(*sizes)) == bound
 
 
-def test_where_a_consumer_is_larger_than_the_others_all_might_be() -> None:
-    assert room_bound(problem(90, 90, 90, capacities={3: 300.0})) == 1.0
-
-
 def test_loads_that_are_full_but_for_the_rounding_of_a_sum_need_no_further_consumer() -> None:
     assert room_bound(problem(*[100 / 3] * 30)) == 10.0
 
