@@ -14,7 +14,7 @@ from solver.deadline import Deadline
 from solver.instance import FIT_TOLERANCE, Floats, Instance, Ints
 from solver.kept import KeptPricing, KeptSet, Listing
 from solver.knapsack import best_sets
-from solver.linear_program import LinearProgram
+from solver.relaxation import KeptSets, Prices, Relaxation, lagrangian_bound
 
 _GAIN = 1e-7
 """What a column must gain to be worth adding, in consumers."""
@@ -22,8 +22,6 @@ _CLOSE = 1e-4
 """Share of its value that the relaxation may be above its bound and be done."""
 _SLOW, _PATIENCE = 2e-5, 10
 """The relaxation is done when in so many iterations in a row it gains less than this share of its value."""
-_MISSING = 50.0
-"""What it costs in the relaxation to leave an item out, in consumers."""
 _AT_A_TIME = 1000
 """Kept sets that are added between two looks at the clock."""
 
@@ -54,7 +52,7 @@ def coarse_bound(
         consumers: the fewest and the most.
         deadline: when to stop.
     """
-    relaxation = _Relaxation(instance, units, consumers, listing.partial)
+    relaxation = _Coarse(instance, units, consumers, listing.partial)
     for start in range(0, len(listing.sets), _AT_A_TIME):
         if deadline.passed:
             break
@@ -62,7 +60,7 @@ def coarse_bound(
     return Coarse(relaxation.bound(deadline), tuple(relaxation.kept))
 
 
-class _Relaxation:
+class _Coarse:
     def __init__(self, instance: Instance, units: int, consumers: tuple[int, int], partial: frozenset[int]) -> None:
         self._instance = instance
         self._units = units
@@ -73,31 +71,17 @@ class _Relaxation:
         self._known_kept: set[tuple[int, tuple[int, ...]]] = set()
         self._paths: set[tuple[int, ...]] = set()
 
-        self._free = np.ones(len(instance.sizes), dtype=np.bool_)
-        self._free[[item for bin_ in instance.bins for item in bin_.required]] = False
         rounded = np.minimum(np.floor((instance.sizes + FIT_TOLERANCE / 10) * units), units).astype(np.int64)
         # Two items or more go together only up to where a new consumer is packed; a single one may be as large as it.
         self._widest = min(units, int((instance.packing_capacity + FIT_TOLERANCE / 10) * units))
-        self._classes, self._class_of = np.unique(rounded, return_inverse=True)
-        self._demand = np.bincount(self._class_of[self._free], minlength=len(self._classes))
-        # A class is offered to a path as often as it fits, and as there are items in it.
-        fitting = np.where(self._classes > 0, units // np.maximum(self._classes, 1), self._demand)
-        self._copies = np.repeat(np.arange(len(self._classes)), np.minimum(self._demand, fitting))[::-1]
+        self._classes, class_of = np.unique(rounded, return_inverse=True)
         self._must = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
-
-        program = LinearProgram()
-        self._program = program
-        self._class_rows = [program.add_row(float(count)) for count in self._demand.tolist()]
-        self._bin_rows = [program.add_row(1.0 if must else 0.0, 1.0) for must in self._must.tolist()]
-        self._level_rows = [program.add_row() for _ in range(units + 1)]
-        self._count_row = program.add_row(0.0, 0.0)
-        fewest, most = consumers
-        program.add_column(1.0, takes=[self._count_row], lower=float(fewest), upper=float(most))
-        program.add_column(0.0, [self._level_rows[units], self._count_row])
-        for upper, lower in zip(self._level_rows[1:], self._level_rows[:-1], strict=True):
-            program.add_column(0.0, [lower], [upper])
-        for row in [*self._class_rows, *self._bin_rows]:
-            program.add_column(_MISSING, [row])
+        fewest, most = map(float, consumers)
+        self._model = Relaxation(instance, class_of, units + 1, self._must, (fewest, most))
+        # A class is offered to a path as often as it fits, and as there are items in it.
+        demand = self._model.demand
+        fitting = np.where(self._classes > 0, units // np.maximum(self._classes, 1), demand)
+        self._copies = np.repeat(np.arange(len(self._classes)), np.minimum(demand, fitting))[::-1]
         self._add_paths((number,) for number in range(len(self._classes)))
         self._add_best_paths(self._classes / units, np.full(units + 1, -1.0))
 
@@ -110,9 +94,7 @@ class _Relaxation:
         for chosen, level in zip(kept, levels.tolist(), strict=True):
             self.kept.append(chosen)
             self._known_kept.add((chosen.bin, chosen.items))
-            rows = [self._class_rows[self._class_of[item]] for item in chosen.items if self._free[item]]
-            rows += [self._bin_rows[chosen.bin], self._count_row, self._level_rows[level]]
-            self._program.add_column(-chosen.saving, rows)
+            self._model.add_kept(chosen, level)
 
     def _add_paths(self, paths: Iterable[tuple[int, ...]]) -> int:
         added = 0
@@ -120,8 +102,7 @@ class _Relaxation:
             if path and path not in self._paths:
                 self._paths.add(path)
                 added += 1
-                level = self._level_rows[int(self._classes[list(path)].sum())]
-                self._program.add_column(0.0, [self._class_rows[number] for number in path], [level])
+                self._model.add_path(path, int(self._classes[list(path)].sum()))
         return added
 
     def _add_best_paths(self, prices: Floats, room_prices: Floats) -> tuple[int, Floats]:
@@ -134,83 +115,47 @@ class _Relaxation:
         np.maximum.at(values, self._classes, prices)
         return self._add_paths(paths), np.maximum.accumulate(values)
 
-    def _generate(self, prices: Floats, room_prices: Floats, per_bin: float, bin_prices: Floats) -> int:
+    def _generate(self, at: Prices) -> int:
         """Adds the kept set that is worth most of each bin of which not all are there, where it gains."""
-        gaining = []
-        for found in self._pricing.best(prices, room_prices):
-            if (found.bin, found.items) not in self._known_kept:
-                worth = found.saving + float(prices[list(found.items)].sum()) + float(bin_prices[found.bin])
-                if worth + float(room_prices[self._levels(np.array([found.room]))[0]]) > per_bin + _GAIN:
-                    gaining.append(found)
-        self.add_kept(gaining)
-        return len(gaining)
+        found = [k for k in self._pricing.best(at.items, at.rooms) if (k.bin, k.items) not in self._known_kept]
+        sets = self._arrays(found)
+        gains = at.bins[sets.bins] - sets.costs(at.items, at.rooms, at.per_bin) > _GAIN
+        self.add_kept([found[index] for index in np.flatnonzero(gains).tolist()])
+        return int(gains.sum())
+
+    def _arrays(self, kept: Sequence[KeptSet]) -> KeptSets:
+        return KeptSets.of(kept, self._levels(np.array([k.room for k in kept])))
 
     def bound(self, deadline: Deadline) -> float:
         """The best bound that there is time for."""
-        rooms = self._levels(np.array([k.room for k in self.kept]))
-        members = np.array([item for k in self.kept for item in k.items], dtype=np.int64)
-        member_of = np.repeat(np.arange(len(self.kept)), [len(k.items) for k in self.kept])
-        listed = _Listed(
-            bins=np.array([k.bin for k in self.kept], dtype=np.int64),
-            savings=np.array([k.saving for k in self.kept]),
-            rooms=rooms,
-            members=members,
-            member_of=member_of,
-        )
+        listed = self._arrays(self.kept)
         best = value = -np.inf
         slow = 0
         while not deadline.passed:
-            point = self._program.relax(deadline, dual=value == -np.inf)
+            point = self._model.program.relax(deadline, dual=value == -np.inf)
             if point is None:
                 break
             before, value = value, point.objective + self._instance.constant
-            classes, bins = len(self._classes), len(self._bin_rows)
-            prices = np.maximum(point.duals[:classes], 0.0)
-            bin_prices = point.duals[classes : classes + bins]
-            levels = point.duals[classes + bins : classes + bins + self._units + 1]
-            room_prices = np.maximum.accumulate(np.maximum(levels, 0.0))
-            per_bin = -float(point.duals[self._count_row])
-            by_item = np.where(self._free, prices[self._class_of], 0.0)
-            added, values = self._add_best_paths(prices, room_prices)
-            added += self._generate(by_item, room_prices, per_bin, bin_prices)
+            at = self._model.prices(point)
+            added, values = self._add_best_paths(at.rows, at.rooms)
+            added += self._generate(at)
             slow = slow + 1 if abs(before - value) < _SLOW * value else 0
             is_last = not added or slow == _PATIENCE
-            true_prices = np.maximum(room_prices, values)
+            true_prices = np.maximum(at.rooms, values)
             # Prices at which an empty bin could be filled for more than it costs prove little: they are also tried at
             # a scale at which it cannot (Farley 1990).
-            for scale in {1.0, max(1.0, float(values[-1]) / max(per_bin, _GAIN))}:
-                reached = self._at(by_item / scale, true_prices / scale, per_bin, listed, fine=is_last)
+            for scale in {1.0, max(1.0, float(values[-1]) / max(at.per_bin, _GAIN))}:
+                reached = self._bound(at.items / scale, true_prices / scale, at.per_bin, listed, fine=is_last)
                 best = max(best, reached)
             if is_last or value - best <= _CLOSE * value:
                 break
         return best
 
-    def _at(self, prices: Floats, room_prices: Floats, per_bin: float, listed: "_Listed", *, fine: bool) -> float:
+    def _bound(self, prices: Floats, room_prices: Floats, per_bin: float, listed: KeptSets, *, fine: bool) -> float:
         """The Lagrangian bound at these prices; a room costs at least what any path that fits it is worth."""
-        cost = per_bin - listed.savings - room_prices[listed.rooms]
-        cost -= np.bincount(listed.member_of, weights=prices[listed.members], minlength=len(cost))
-        per_consumer = np.where(self._must, np.inf, 0.0)
-        np.minimum.at(per_consumer, listed.bins, cost)
+        kept = np.where(self._must, np.inf, 0.0)
+        np.minimum.at(kept, listed.bins, listed.costs(prices, room_prices, per_bin))
         units = KeptPricing.finest_units if fine else KeptPricing.units
         least = per_bin - self._pricing.worths(prices, room_prices, units)
-        per_consumer[self._partial] = np.where(self._must[self._partial], least, np.minimum(least, 0.0))
-        fewest, most = self._consumers
-        rest = 1 - per_bin
-        return float(
-            self._instance.constant
-            + prices.sum()
-            + per_consumer.sum()
-            + most * min(0.0, per_bin - float(room_prices[-1]))
-            + (rest * fewest if rest >= 0 else rest * most)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """Kept sets as arrays; the items of all of them lie one set after the other, beside whose they are."""
-
-    bins: Ints
-    savings: Floats
-    rooms: Ints
-    members: Ints
-    member_of: Ints
+        kept[self._partial] = np.where(self._must[self._partial], least, np.minimum(least, 0.0))
+        return lagrangian_bound(self._instance, prices, float(room_prices[-1]), per_bin, kept, self._consumers)

@@ -1,19 +1,7 @@
-"""The linear relaxation of the arc-flow model, its paths made as they are needed (column generation).
+"""The relaxation with a row for each item, its paths made as they are needed (column generation).
 
-After Valerio de Carvalho (1999), with bins that are not alike. A bin that keeps a set of partitions has some room left
-(`KeptSet.room`); an empty bin has all of it. Rooms are *levels* in descending order, joined into a chain: room that
-nobody takes on one level flows to the next. A *path* is a set of moved partitions, and takes one room of the lowest
-level that it fits. As paths do not say which bin they are for, there are few of them; and as sizes are no integers
-here, neither rooms nor paths are rounded.
-
-    minimise    bins - sum of savings of kept sets                      (+ `Instance.constant`)
-    subject to  every item is kept or on a path
-                a bin keeps at most one set                             (exactly one where it has required items)
-                on each level: rooms + what flows down to it >= paths + what flows on
-                lowest <= bins <= highest                               (bins = kept sets + empty bins)
-
-Its dual values price the items, bins and rooms; what the model does not know yet and would improve it is found by
-`knapsack`. Whatever the prices are, `Prices.bound` is a bound of the true problem.
+As sizes are no integers here, neither rooms nor paths are rounded. What the model does not know yet and would improve
+it is found by `knapsack`.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -26,14 +14,12 @@ from solver.deadline import Deadline
 from solver.instance import FIT_TOLERANCE, Floats, Instance, Ints, Packing
 from solver.kept import KeptSet
 from solver.knapsack import BestSets, Grid, best_sets, best_values, profitable_sets
-from solver.linear_program import LinearProgram
+from solver.relaxation import KeptSets, Prices, Relaxation, lagrangian_bound
 
 WHOLE = 1 + 1e-6
 """The level of an empty bin, in capacities: above all others, as a partition that is too fast needs one to itself."""
 _GAIN = 1e-9
 """What a path must gain to be worth adding, in consumers."""
-_MISSING = 50.0
-"""What it costs in the relaxation to leave an item out, in consumers: a node that does so cannot be completed."""
 _INTEGRAL = 1e-6
 _DIVE_SHARE = 40
 _FEW = 20
@@ -94,48 +80,26 @@ class Master:
         self.paths: list[tuple[int, ...]] = []
         self._known: set[tuple[int, ...]] = set()
         self.required = frozenset(item for bin_ in instance.bins for item in bin_.required)
-        self._free = np.array([item not in self.required for item in range(len(instance.sizes))], dtype=np.bool_)
-        widest = max([instance.packing_capacity, *(bin_.packing_capacity for bin_ in instance.bins)])
-        self.levels: Floats = np.unique(np.array([*(k.room for k in kept if k.room > 0), WHOLE]))
-        self._widest = min(float(self.levels[-1]), widest)
-        self._must_open = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
-
-        program = LinearProgram()
-        self._program = program
-        self._item_rows = [program.add_row(1.0 if free else 0.0) for free in self._free.tolist()]
-        self._bin_rows = [program.add_row(1.0 if must else 0.0, 1.0) for must in self._must_open.tolist()]
-        self._level_rows = [program.add_row() for _ in self.levels]
-        self._count_row = program.add_row(0.0, 0.0)
-        self._missing = [program.add_column(_MISSING, [row]) for row in [*self._item_rows, *self._bin_rows]]
-        self._bins = program.add_column(1.0, takes=[self._count_row])
-        program.add_column(0.0, [self._level_rows[-1], self._count_row])
-        for upper, lower in zip(self._level_rows[1:], self._level_rows[:-1], strict=True):
-            program.add_column(0.0, [lower], [upper])
-        self._kept_columns = np.array([self._kept_column(k) for k in kept], dtype=np.int64)
-        self._kept_bin = np.array([k.bin for k in kept], dtype=np.int64)
-        self._kept_saving = np.array([k.saving for k in kept])
-        self._kept_room = np.array([k.room for k in kept])
-        # The items of all kept sets lie one set after the other, beside whose they are.
-        self._members = np.array([item for k in kept for item in k.items], dtype=np.int64)
-        self._member_of = np.repeat(np.arange(len(kept)), [len(k.items) for k in kept])
+        self.levels = _levels(kept)
+        self._widest = instance.packing_capacity
+        self._must_keep = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
+        self._model = Relaxation(instance, np.arange(len(instance.sizes)), len(self.levels), self._must_keep)
+        self._program = self._model.program
+        self._sets = KeptSets.of(kept, _levels_of(kept, self.levels))
+        self._kept_columns = np.array(
+            [self._model.add_kept(k, level) for k, level in zip(kept, self._sets.levels.tolist(), strict=True)],
+            dtype=np.int64,
+        )
         self._path_columns: list[int] = []
-        self.add_paths((item,) for item in np.flatnonzero(self._free).tolist())
+        self.add_paths((item,) for item in np.flatnonzero(self._model.free).tolist())
         self._restriction = Restriction()
         self._is_allowed = np.ones(len(kept), dtype=np.bool_)
-        self._is_forced = self._must_open
-
-    def _kept_column(self, kept: KeptSet) -> int:
-        rows = [self._item_rows[item] for item in kept.items if self._free[item]]
-        rows += [self._bin_rows[kept.bin], self._count_row]
-        level = int(np.searchsorted(self.levels, kept.room, side="right")) - 1
-        if level >= 0:
-            rows.append(self._level_rows[level])
-        return self._program.add_column(-kept.saving, rows)
+        self._is_forced = self._must_keep
 
     def level_of(self, path: tuple[int, ...]) -> int:
         """The lowest level that has room for `path`."""
         size = float(self.instance.sizes[list(path)].sum())
-        if len(path) == 1 and size > 1 and self.levels[-1] == WHOLE:
+        if len(path) == 1 and size > 1:
             return len(self.levels) - 1
         return int(np.searchsorted(self.levels, size - FIT_TOLERANCE))
 
@@ -146,44 +110,43 @@ class Master:
             if path and path not in self._known:
                 self._known.add(path)
                 self.paths.append(path)
-                level = self._level_rows[self.level_of(path)]
-                self._path_columns.append(self._program.add_column(0.0, path, [level]))
+                self._path_columns.append(self._model.add_path(path, self.level_of(path)))
         return len(self.paths) - before
 
     def add_best_sets(self, prices: Floats) -> int:
         """Adds a path for each level: the set that is worth most at `prices`."""
         widest = int(self.grid.room(np.array([self._widest]))[0])
         rooms = np.unique(self.grid.room(np.minimum(self.levels, self._widest)))
-        return self.add_paths(best_sets(np.where(self._free, prices, 0.0), self.grid.up, widest).sets_in(rooms))
+        return self.add_paths(best_sets(np.where(self._model.free, prices, 0.0), self.grid.up, widest).sets_in(rooms))
 
     def restrict(self, restriction: Restriction) -> None:
         """Confines the model to a part of the search space, in place of the one before."""
         self._restriction = restriction
-        self._program.bound_column(self._bins, float(restriction.fewest), float(restriction.most))
+        self._program.bound_column(self._model.bins, float(restriction.fewest), float(restriction.most))
         allowed, forced = self._allowed()
         for index in np.flatnonzero(allowed != self._is_allowed).tolist():
             self._program.bound_column(int(self._kept_columns[index]), 0.0, np.inf if allowed[index] else 0.0)
         for number in np.flatnonzero(forced != self._is_forced).tolist():
-            self._program.bound_row(self._bin_rows[number], 1.0 if forced[number] else 0.0, 1.0)
+            self._program.bound_row(self._model.bin_rows[number], 1.0 if forced[number] else 0.0, 1.0)
         self._is_allowed, self._is_forced = allowed, forced
 
     def _allowed(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which kept sets may be chosen, and which bins must choose one."""
         allowed = np.ones(len(self.kept), dtype=np.bool_)
-        forced = self._must_open.copy()
+        forced = self._must_keep.copy()
         for item in self._restriction.leaving:
             allowed[self._with(item)] = False
         for item in self._restriction.staying:
             home = int(self.instance.home[item])
             forced[home] = True
-            without = self._kept_bin == home
+            without = self._sets.bins == home
             without[self._with(item)] = False
             allowed &= ~without
         return allowed, forced
 
     def _with(self, item: int) -> Ints:
         """The kept sets that hold `item`."""
-        holders: Ints = self._member_of[self._members == item]
+        holders: Ints = self._sets.member_of[self._sets.members == item]
         return holders
 
     def solve(self, deadline: Deadline, cutoff: float, close: float = 0.0) -> Relaxed | None:
@@ -204,27 +167,23 @@ class Master:
             first = False
             if point is None:
                 return best
-            items, bins = len(self._item_rows), len(self._bin_rows)
-            prices = np.where(self._free, np.maximum(point.duals[:items], 0.0), 0.0)
-            levels = point.duals[items + bins : items + bins + len(self.levels)]
-            room_prices = np.maximum.accumulate(np.maximum(levels, 0.0))
-            per_bin = -float(point.duals[self._count_row])
             if deadline.passed:
                 return best
-            added, reached = self._price(prices, room_prices, per_bin, deadline, cutoff)
+            prices = self._model.prices(point)
+            added, reached = self._price(prices, deadline, cutoff)
             bound = max(bound, reached)
             paths = np.array(self._path_columns[:known_paths], dtype=np.int64)
             best = Relaxed(
                 objective=point.objective + self.instance.constant,
                 bound=bound,
-                bins=float(point.values[self._bins]),
+                bins=float(point.values[self._model.bins]),
                 kept=point.values[self._kept_columns],
                 paths=point.values[paths],
                 kept_costs=point.reduced_costs[self._kept_columns],
                 path_costs=point.reduced_costs[paths],
-                prices=prices,
-                room_prices=room_prices,
-                missing=float(point.values[self._missing].sum()),
+                prices=prices.items,
+                room_prices=prices.rooms,
+                missing=float(point.values[self._model.missing].sum()),
                 complete=not added,
             )
             is_close = close > 0 and best.objective - bound < close * best.objective
@@ -232,10 +191,9 @@ class Master:
                 return best
         return best
 
-    def _price(
-        self, prices: Floats, room_prices: Floats, per_bin: float, deadline: Deadline, cutoff: float
-    ) -> tuple[int, float]:
+    def _price(self, at: Prices, deadline: Deadline, cutoff: float) -> tuple[int, float]:
         """Adds the paths that gain at these prices, and says how many they are and what bound the prices prove."""
+        prices, room_prices = at.items, at.rooms
         widest = int(self.grid.room(np.array([self._widest]))[0])
         sets = best_sets(prices, self.grid.up, widest)
         rooms = np.minimum(self.levels, self._widest)
@@ -254,7 +212,7 @@ class Master:
                 true_prices = None if added else room_prices
         if true_prices is None:
             true_prices = np.maximum(room_prices, self._values_at_most(prices, rooms))
-        return added, self._bound(prices, true_prices, per_bin, cutoff)
+        return added, self._bound(prices, true_prices, at.per_bin, cutoff)
 
     def _with_each_item(self, sets: BestSets, prices: Floats, room_prices: Floats) -> list[tuple[int, ...]]:
         """For each item, the set that it is worth most with in an empty bin, where that gains."""
@@ -283,8 +241,8 @@ class Master:
             prices,
             self.instance.sizes,
             coarse,
-            np.append(self.levels[within], self._widest) if not within.all() else self.levels,
-            np.append(room_prices[within], room_prices[-1]) if not within.all() else room_prices,
+            np.append(self.levels[within], self._widest),
+            np.append(room_prices[within], room_prices[-1]),
             tolerance=-width,
             at_most=at_most,
             stop=lambda: deadline.passed,
@@ -299,28 +257,12 @@ class Master:
 
     def _bound(self, prices: Floats, room_prices: Floats, per_bin: float, cutoff: float) -> float:
         """The Lagrangian bound at these prices, the price of a room not below what any set that fits it is worth."""
-        allowed, forced = self._is_allowed, self._is_forced
         fewest = self._restriction.fewest
         most = min(self._restriction.most, max(fewest, int(np.floor(cutoff)) + 1))
-        worth = np.bincount(self._member_of, weights=prices[self._members], minlength=len(self.kept))
-        cost = per_bin - self._kept_saving - worth
-        inside = self._kept_room > 0
-        cost[inside] -= room_prices[np.searchsorted(self.levels, self._kept_room[inside])]
-        per_consumer = np.where(forced, np.inf, 0.0)
-        np.minimum.at(per_consumer, self._kept_bin[allowed], cost[allowed])
-        return self._total(prices, per_consumer, per_bin, float(room_prices[-1]), fewest, most)
-
-    def _total(
-        self, prices: Floats, per_consumer: Floats, per_bin: float, whole: float, fewest: int, most: int
-    ) -> float:
-        rest = 1 - per_bin
-        return float(
-            self.instance.constant
-            + prices.sum()
-            + per_consumer.sum()
-            + most * min(0.0, per_bin - whole)
-            + (rest * fewest if rest >= 0 else rest * most)
-        )
+        allowed = self._is_allowed
+        kept = np.where(self._is_forced, np.inf, 0.0)
+        np.minimum.at(kept, self._sets.bins[allowed], self._sets.costs(prices, room_prices, per_bin)[allowed])
+        return lagrangian_bound(self.instance, prices, float(room_prices[-1]), per_bin, kept, (fewest, most))
 
     def rounded(self, relaxed: Relaxed) -> Packing:
         """The packing of an integral solution."""
@@ -355,31 +297,17 @@ class Master:
         ]
         paths += self.paths[len(relaxed.paths) :]
         paths += [path for path in more if path not in self._known]
-        program = LinearProgram()
-        for free in self._free.tolist():
-            program.add_row(1.0 if free else 0.0)
-        bin_rows = [program.add_row(1.0 if must else 0.0, 1.0) for must in self._is_forced.tolist()]
-        rooms = np.unique(np.array([*(self.kept[index].room for index in kept), WHOLE]))
-        room_rows = [program.add_row() for _ in rooms]
-        count_row = program.add_row(0.0, 0.0)
-        fewest, most = float(self._restriction.fewest), float(self._restriction.most)
-        program.add_column(1.0, takes=[count_row], lower=fewest, upper=most, integer=True)
-        program.add_column(0.0, [count_row, room_rows[-1]], integer=True)
-        for upper, lower in zip(room_rows[1:], room_rows[:-1], strict=True):
-            program.add_column(0.0, [lower], [upper])
-        kept_columns = []
-        for index in kept:
-            chosen = self.kept[index]
-            rows = [item for item in chosen.items if self._free[item]]
-            rows += [bin_rows[chosen.bin], count_row, room_rows[int(np.searchsorted(rooms, chosen.room))]]
-            kept_columns.append(program.add_column(-chosen.saving, rows, upper=1.0, integer=True))
-        path_columns = []
-        for path in paths:
-            room = int(np.searchsorted(rooms, self.levels[self.level_of(path)]))
-            path_columns.append(program.add_column(0.0, path, [room_rows[room]], upper=1.0, integer=True))
+        sets = [self.kept[index] for index in kept]
+        levels = _levels(sets)
+        consumers = float(self._restriction.fewest), float(self._restriction.most)
+        rows = np.arange(len(self.instance.sizes))
+        model = Relaxation(self.instance, rows, len(levels), self._is_forced, consumers, integers=True)
+        kept_columns = [model.add_kept(k, n) for k, n in zip(sets, _levels_of(sets, levels).tolist(), strict=True)]
+        path_levels = np.searchsorted(levels, self.levels[[self.level_of(path) for path in paths]]).tolist()
+        path_columns = [model.add_path(path, level) for path, level in zip(paths, path_levels, strict=True)]
         if deadline.passed:
             return None, -np.inf
-        point, is_best = program.solve_integers(deadline, tolerance, below - self.instance.constant)
+        point, is_best = model.program.solve_integers(deadline, tolerance, below - self.instance.constant)
         if point is None:
             return None, np.inf if is_best else -np.inf
         packing = self._packing(
@@ -404,7 +332,7 @@ class Master:
             ranked = open_[np.argsort(-kept[open_], kind="stable")]
             chosen = ranked[: max(1, int((kept[open_] > 1 - _INTEGRAL).sum()) + len(open_) // _DIVE_SHARE)]
             # Two sets of one bin cannot both be chosen: the first stands for it.
-            _, first = np.unique(self._kept_bin[chosen], return_index=True)
+            _, first = np.unique(self._sets.bins[chosen], return_index=True)
             for index in chosen[np.sort(first)].tolist():
                 fixed[index] = True
                 self._program.bound_column(int(self._kept_columns[index]), 1.0, np.inf)
@@ -415,11 +343,22 @@ class Master:
 
     def home_shares(self, relaxed: Relaxed) -> Floats:
         """How much of each item stays at home."""
-        weights = relaxed.kept[self._member_of]
-        shares: Floats = np.bincount(self._members, weights=weights, minlength=len(self.instance.sizes)).astype(float)
+        weights = relaxed.kept[self._sets.member_of]
+        shares: Floats = np.bincount(self._sets.members, weights, len(self.instance.sizes)).astype(float)
         return shares
 
     @property
     def optional(self) -> Collection[int]:
         """The items that have a home and may leave it."""
         return [item for bin_ in self.instance.bins for item in bin_.own]
+
+
+def _levels(kept: Sequence[KeptSet]) -> Floats:
+    """The rooms that kept sets leave, and that of an empty bin."""
+    return np.unique(np.array([*(k.room for k in kept if k.room > 0), WHOLE]))
+
+
+def _levels_of(kept: Sequence[KeptSet], levels: Floats) -> Ints:
+    """The level of the room of each kept set; -1 where it leaves none."""
+    found: Ints = np.searchsorted(levels, [k.room for k in kept], side="right") - 1
+    return found
