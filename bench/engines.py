@@ -26,10 +26,10 @@ from domain.assignment import Assignment
 from domain.streams import paper_stream
 from heuristics import HEURISTICS
 from solver import Problem, Status, solve
-from solver.auto import improve_by_neighbourhoods, improve_by_parts
 from solver.deadline import Deadline
-from solver.record import Record
-from solver.starts import start
+from solver.incumbent import Incumbent
+from solver.search.portfolio import improve_by_neighbourhoods, improve_by_parts
+from solver.search.starts import offer_heuristics
 
 CAPACITY = 100.0
 BY_ITSELF = "mbfp by itself"
@@ -114,13 +114,13 @@ def run(problem: Problem, engine: str) -> tuple[Run, Assignment | None]:
         answer = LITERAL[engine](problem)
         return Run(answer.proven, answer.objective, perf_counter() - began), None
     if engine in PHASES:
-        record, deadline = Record(problem), Deadline.after(problem.time_limit_s)
-        start(problem, record, deadline)
-        PHASES[engine](problem, record, deadline)
-        seconds, best = perf_counter() - began, record.best
+        incumbent, deadline = Incumbent(problem), Deadline.after(problem.time_limit_s)
+        offer_heuristics(problem, incumbent, deadline)
+        PHASES[engine](problem, incumbent, deadline)
+        seconds, best = perf_counter() - began, incumbent.best
         assert best is not None, "a stream of the paper's kind has a plan"
         figures = best.figures
-        found = Run(False, figures.objective, seconds, record.bound, figures.consumers, figures.rscore)
+        found = Run(False, figures.objective, seconds, incumbent.bound, figures.consumers, figures.rscore)
         return found, best.assignment
     solution = solve(problem, engine)
     seconds, proven = perf_counter() - began, solution.status is Status.OPTIMAL

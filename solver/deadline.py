@@ -4,6 +4,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+now = time.perf_counter
+"""Seconds on the clock of deadlines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
@@ -11,10 +14,10 @@ class Deadline:
 
     at: float
     """Seconds on `clock`."""
-    clock: Callable[[], float] = time.perf_counter
+    clock: Callable[[], float] = now
 
     @classmethod
-    def after(cls, seconds: float, clock: Callable[[], float] = time.perf_counter) -> "Deadline":
+    def after(cls, seconds: float, clock: Callable[[], float] = now) -> "Deadline":
         return cls(clock() + seconds, clock)
 
     @property

@@ -2,15 +2,13 @@
 
 import math
 import threading
-import time
 
-from solver.deadline import Deadline
+from solver.deadline import Deadline, now
 from solver.evaluation import evaluate
-from solver.packing import HEURISTICS, pack
+from solver.incumbent import Incumbent
 from solver.problem import Problem
-from solver.record import Record
+from solver.search.starts import HEURISTICS, STARTS, offer_first, offer_heuristics, pack
 from solver.solution import Solution, Status
-from solver.starts import begin, is_start, start
 
 EXACT = ("auto", "arc-flow", "cp-sat")
 _WINDING_UP = 0.04
@@ -33,12 +31,14 @@ def solve(problem: Problem, engine: str = "auto") -> Solution:
     """
     if engine not in ENGINES:
         raise ValueError(f"there is no engine {engine!r}: it must be one of {', '.join(ENGINES)}")
-    started = time.perf_counter()
-    record = Record(problem)
-    status = _heuristic(problem, engine, record) if engine in HEURISTICS else _exact(problem, engine, record, started)
-    best = record.best
+    started = now()
+    incumbent = Incumbent(problem)
+    status = (
+        _heuristic(problem, engine, incumbent) if engine in HEURISTICS else _exact(problem, engine, incumbent, started)
+    )
+    best = incumbent.best
     if best is None:
-        return _infeasible(problem, record, started)
+        return _infeasible(problem, incumbent, started)
     figures = best.figures
     return Solution(
         assignment=best.assignment,
@@ -47,30 +47,30 @@ def solve(problem: Problem, engine: str = "auto") -> Solution:
         consumers=figures.consumers,
         rscore=figures.rscore,
         objective=figures.objective,
-        lower_bound=min(record.bound, figures.objective),
-        seconds=time.perf_counter() - started,
+        lower_bound=min(incumbent.bound, figures.objective),
+        seconds=now() - started,
         saturated=figures.saturated,
     )
 
 
-def _heuristic(problem: Problem, name: str, record: Record) -> Status:
+def _heuristic(problem: Problem, name: str, incumbent: Incumbent) -> Status:
     """A heuristic, or the plan by rule where the heuristic breaks a rule that it does not know of."""
-    from solver import construct
-    from solver.bounds import pooled_bound
-    from solver.instance import Instance
+    from solver.exact.bounds import pooled_bound
+    from solver.exact.instance import Instance
+    from solver.search import construct
 
     instance = Instance.of(problem)
-    record.raise_bound(pooled_bound(instance))
-    if not record.offer(pack(problem, name), name):
-        construct.offer_plans(instance, record, Deadline.after(problem.time_limit_s))
+    incumbent.raise_bound(pooled_bound(instance))
+    if not incumbent.offer(pack(problem, name), name):
+        construct.offer_plans(instance, incumbent, Deadline.after(problem.time_limit_s))
     return Status.HEURISTIC
 
 
-def _infeasible(problem: Problem, record: Record, started: float) -> Solution:
+def _infeasible(problem: Problem, incumbent: Incumbent, started: float) -> Solution:
     """What is left where no plan keeps all rules."""
-    from solver import construct
-    from solver.bounds import fewest_bins
-    from solver.instance import Instance
+    from solver.exact.bounds import fewest_bins
+    from solver.exact.instance import Instance
+    from solver.search import construct
 
     instance = Instance.of(problem)
     plan = construct.least_overloaded(instance)
@@ -89,40 +89,40 @@ def _infeasible(problem: Problem, record: Record, started: float) -> Solution:
         consumers=figures.consumers,
         rscore=figures.rscore,
         objective=figures.objective,
-        lower_bound=min(record.bound, figures.objective),
-        seconds=time.perf_counter() - started,
+        lower_bound=min(incumbent.bound, figures.objective),
+        seconds=now() - started,
         saturated=figures.saturated,
         excess=figures.excess,
         reason=reason,
     )
 
 
-def _exact(problem: Problem, engine: str, record: Record, started: float) -> Status:
+def _exact(problem: Problem, engine: str, incumbent: Incumbent, started: float) -> Status:
     """Lets an engine work until it is done or time is up; it is left behind if it is then still in native code."""
     abandoned = threading.Event()
 
     def clock() -> float:
-        return math.inf if abandoned.is_set() else time.perf_counter()
+        return math.inf if abandoned.is_set() else now()
 
     deadline = Deadline(started + problem.time_limit_s, clock)
-    begin(problem, record)
+    offer_first(problem, incumbent)
     finished = threading.Event()
     errors: list[Exception] = []
 
     def work() -> None:
         try:
             engines_stop = deadline.earlier(_WINDING_UP * problem.time_limit_s)
-            start(problem, record, engines_stop)
+            offer_heuristics(problem, incumbent, engines_stop)
             # Loading NumPy and OR-Tools takes longer than some limits: it is done here, where nobody has to wait for
             # it, and where it is needed.
-            from solver import construct
+            from solver.search import construct
 
-            instance = construct.begin(problem, record, engines_stop)
-            if not record.is_proven:
-                from solver import auto
+            instance = construct.prepare(problem, incumbent, engines_stop)
+            if not incumbent.is_proven:
+                from solver.search import portfolio
 
-                auto.ENGINES[engine](instance, record, engines_stop)
-                auto.settle_idle(instance, record, engines_stop)
+                portfolio.ENGINES[engine](instance, incumbent, engines_stop)
+                portfolio.settle_idle(instance, incumbent, engines_stop)
         except Exception as error:
             errors.append(error)
         finally:
@@ -133,10 +133,10 @@ def _exact(problem: Problem, engine: str, record: Record, started: float) -> Sta
         finished.wait(deadline.remaining)
     finally:
         abandoned.set()
-        record.close()
+        incumbent.close()
     if errors:
         raise errors[0]
-    if record.is_optimal:
+    if incumbent.is_optimal:
         return Status.OPTIMAL
-    fell_back = record.best is None or (is_start(record.best.engine) and not record.is_proven)
+    fell_back = incumbent.best is None or (incumbent.best.engine in STARTS and not incumbent.is_proven)
     return Status.FALLBACK if fell_back else Status.FEASIBLE

@@ -47,7 +47,7 @@ def plan_now(settings: Settings, asked_at: float | None = None) -> Decision:
     measured = _Measured(controller)
     with ThreadPoolExecutor(1) as pool:
         # Loading the solver takes as long as reading the topics.
-        solver = pool.submit(import_module, "solver.construct")
+        solver = pool.submit(import_module, "solver.search.construct")
         told = recent(settings, measured.take, window_s=controller.scale_down_window_s)
         solver.result()
     if told.at - measured.newest_at > controller.speeds_timeout_s:

@@ -23,8 +23,8 @@ from domain.group_view.view import GroupView, Sample
 from domain.messages import ControllerClaim, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
-from solver.bounds import fewest_bins
-from solver.instance import Instance
+from solver.exact.bounds import fewest_bins
+from solver.exact.instance import Instance
 from solver.problem import Problem
 
 HISTORY_S = 3600.0

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solver import Problem, Status
-from solver.coarse import Coarse, coarse_bound
 from solver.deadline import Deadline
-from solver.instance import Instance
-from solver.kept import kept_sets
+from solver.exact.coarse import Coarse, coarse_bound
+from solver.exact.instance import Instance
+from solver.exact.kept import kept_sets
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.small_problems import after_looks, in_time, lowest, plain_problems, problem, ruled_problems, too_late

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 
 from domain.assignment import Assignment
-from solver import Problem, Status, construct
+from solver import Problem, Status
 from solver.evaluation import evaluate
-from solver.instance import Instance
-from solver.record import Record
+from solver.exact.instance import Instance
+from solver.incumbent import Incumbent
+from solver.search import construct
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.partitions import partition
@@ -25,65 +26,65 @@ def kept(*bins: tuple[int, ...]) -> list[tuple[int, ...]]:
 @known
 def test_what_is_begun_with_is_feasible_and_its_bound_holds(given_problem: Problem) -> None:
     optimum = solve_exhaustively(given_problem)
-    record = Record(given_problem)
-    instance = construct.begin(given_problem, record, in_time())
+    incumbent = Incumbent(given_problem)
+    instance = construct.prepare(given_problem, incumbent, in_time())
     assert instance.problem is given_problem
     if optimum.status is Status.INFEASIBLE:
-        assert record.best is None
+        assert incumbent.best is None
         return
-    assert record.bound <= optimum.objective + TOLERANCE
-    assert record.objective >= optimum.objective - TOLERANCE
+    assert incumbent.bound <= optimum.objective + TOLERANCE
+    assert incumbent.objective >= optimum.objective - TOLERANCE
     if given_problem.is_plain:
-        assert record.best is not None
+        assert incumbent.best is not None
 
 
 def test_a_plain_problem_that_has_a_plan_is_given_no_other() -> None:
     given_problem = problem(60, 30, 10, current={0: 1, 1: 2, 2: 3}, migration_weight=0.1)
-    record = Record(given_problem)
-    record.offer(given_problem.current, "given")
-    construct.begin(given_problem, record, in_time())
-    assert record.best is not None
-    assert record.best.engine == "given"
-    assert record.bound == pytest.approx(1.04)
+    incumbent = Incumbent(given_problem)
+    incumbent.offer(given_problem.current, "given")
+    construct.prepare(given_problem, incumbent, in_time())
+    assert incumbent.best is not None
+    assert incumbent.best.engine == "given"
+    assert incumbent.bound == pytest.approx(1.04)
 
 
 def test_a_problem_with_rules_is_tried_by_rule_whatever_there_is() -> None:
     given_problem = problem(60, 30, 10, current={0: 1, 1: 2, 2: 3}, migration_weight=0.1, max_consumers=3)
-    record = Record(given_problem)
-    record.offer(given_problem.current, "given")
-    construct.begin(given_problem, record, in_time())
-    assert record.best is not None
-    assert record.best.engine == construct.NAME
-    assert record.objective == pytest.approx(1.04)
+    incumbent = Incumbent(given_problem)
+    incumbent.offer(given_problem.current, "given")
+    construct.prepare(given_problem, incumbent, in_time())
+    assert incumbent.best is not None
+    assert incumbent.best.engine == construct.NAME
+    assert incumbent.objective == pytest.approx(1.04)
 
 
 def test_no_plan_is_tried_when_time_is_up() -> None:
-    record = Record(problem(60, 30, 10))
-    construct.offer_plans(Instance.of(record.problem), record, too_late())
-    assert record.best is None
+    incumbent = Incumbent(problem(60, 30, 10))
+    construct.offer_plans(Instance.of(incumbent.problem), incumbent, too_late())
+    assert incumbent.best is None
 
 
 def test_consumers_are_closed_when_moving_is_cheap_and_kept_when_it_is_dear() -> None:
     for weight, consumers in ((0.1, 1), (11.0, 3)):
-        record = Record(problem(60, 30, 10, current={0: 1, 1: 2, 2: 3}, migration_weight=weight))
-        construct.offer_plans(Instance.of(record.problem), record, in_time())
-        assert record.best is not None
-        assert record.best.figures.consumers == consumers
+        incumbent = Incumbent(problem(60, 30, 10, current={0: 1, 1: 2, 2: 3}, migration_weight=weight))
+        construct.offer_plans(Instance.of(incumbent.problem), incumbent, in_time())
+        assert incumbent.best is not None
+        assert incumbent.best.figures.consumers == consumers
 
 
 def test_an_overloaded_consumer_loses_as_little_as_possible() -> None:
-    record = Record(problem(60, 35, 12, current={0: 1, 1: 1, 2: 1}))
-    construct.offer_plans(Instance.of(record.problem), record, in_time())
-    assert record.best is not None
-    assert record.best.figures.rscore == pytest.approx(0.12)
+    incumbent = Incumbent(problem(60, 35, 12, current={0: 1, 1: 1, 2: 1}))
+    construct.offer_plans(Instance.of(incumbent.problem), incumbent, in_time())
+    assert incumbent.best is not None
+    assert incumbent.best.figures.rscore == pytest.approx(0.12)
 
 
 def test_of_partitions_that_are_too_fast_the_fastest_stays_alone() -> None:
-    record = Record(problem(180, 120, 30, current={0: 1, 1: 1, 2: 1}))
-    construct.offer_plans(Instance.of(record.problem), record, in_time())
-    assert record.best is not None
-    assert record.best.assignment[partition(0)] == 1
-    assert record.best.figures.saturated == (partition(0), partition(1))
+    incumbent = Incumbent(problem(180, 120, 30, current={0: 1, 1: 1, 2: 1}))
+    construct.offer_plans(Instance.of(incumbent.problem), incumbent, in_time())
+    assert incumbent.best is not None
+    assert incumbent.best.assignment[partition(0)] == 1
+    assert incumbent.best.figures.saturated == (partition(0), partition(1))
 
 
 def test_what_is_left_is_placed_where_it_leaves_least_room_and_the_largest_first() -> None:
@@ -126,6 +127,6 @@ def test_what_no_consumer_has_room_for_is_spread() -> None:
 
 def test_nothing_is_placed_nowhere() -> None:
     assert construct.least_overloaded(Instance.of(problem())) == Assignment()
-    record = Record(problem())
-    construct.begin(record.problem, record, in_time())
-    assert (record.objective, record.bound) == (0.0, 0.0)
+    incumbent = Incumbent(problem())
+    construct.prepare(incumbent.problem, incumbent, in_time())
+    assert (incumbent.objective, incumbent.bound) == (0.0, 0.0)

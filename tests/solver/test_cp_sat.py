@@ -6,10 +6,11 @@ import pytest
 from hypothesis import assume, given, settings
 
 from domain.assignment import Assignment
-from solver import Problem, Status, cp_sat
-from solver.instance import Instance
-from solver.packing import pack
-from solver.record import Record
+from solver import Problem, Status
+from solver.exact import cp_sat
+from solver.exact.instance import Instance
+from solver.incumbent import Incumbent
+from solver.search.starts import pack
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.partitions import partition
@@ -19,12 +20,12 @@ known = settings(max_examples=examples(12), deadline=None, derandomize=True)
 TOLERANCE = 1e-5
 
 
-def solved(given_problem: Problem, start: Assignment | None = None) -> Record:
-    record = Record(given_problem)
+def solved(given_problem: Problem, start: Assignment | None = None) -> Incumbent:
+    incumbent = Incumbent(given_problem)
     if start is not None:
-        record.offer(start, "given")
-    cp_sat.solve(Instance.of(given_problem), record, in_time())
-    return record
+        incumbent.offer(start, "given")
+    cp_sat.solve(Instance.of(given_problem), incumbent, in_time())
+    return incumbent
 
 
 def has_load_to_share(given_problem: Problem) -> bool:
@@ -37,14 +38,14 @@ def has_load_to_share(given_problem: Problem) -> bool:
 def test_the_optimum_is_found_and_proven(given_problem: Problem) -> None:
     assume(has_load_to_share(given_problem))
     optimum = solve_exhaustively(given_problem)
-    record = solved(given_problem)
+    incumbent = solved(given_problem)
     if optimum.status is Status.INFEASIBLE:
-        assert record.best is None
+        assert incumbent.best is None
         return
-    assert record.best is not None
-    assert record.best.engine == cp_sat.NAME
-    assert record.objective == pytest.approx(optimum.objective, abs=TOLERANCE)
-    assert record.bound == pytest.approx(optimum.objective, abs=TOLERANCE)
+    assert incumbent.best is not None
+    assert incumbent.best.engine == cp_sat.NAME
+    assert incumbent.objective == pytest.approx(optimum.objective, abs=TOLERANCE)
+    assert incumbent.bound == pytest.approx(optimum.objective, abs=TOLERANCE)
 
 
 @given(plain_problems(most=5))
@@ -52,33 +53,33 @@ def test_the_optimum_is_found_and_proven(given_problem: Problem) -> None:
 def test_a_plan_to_start_from_changes_nothing_of_what_is_proven(given_problem: Problem) -> None:
     assume(has_load_to_share(given_problem))
     optimum = solve_exhaustively(given_problem).objective
-    record = solved(given_problem, pack(given_problem, "bfd"))
-    assert record.objective == pytest.approx(optimum, abs=TOLERANCE)
-    assert record.bound == pytest.approx(optimum, abs=TOLERANCE)
+    incumbent = solved(given_problem, pack(given_problem, "bfd"))
+    assert incumbent.objective == pytest.approx(optimum, abs=TOLERANCE)
+    assert incumbent.bound == pytest.approx(optimum, abs=TOLERANCE)
 
 
 GIVEN = problem(60, 50, 40, 30, 20, current={0: 1, 1: 1, 2: 2, 3: 2, 4: 3}, migration_weight=0.3)
 
 
 def test_nothing_is_done_when_time_is_up() -> None:
-    record = Record(GIVEN)
-    cp_sat.solve(Instance.of(GIVEN), record, too_late())
-    assert (record.best, record.bound) == (None, 0.0)
+    incumbent = Incumbent(GIVEN)
+    cp_sat.solve(Instance.of(GIVEN), incumbent, too_late())
+    assert (incumbent.best, incumbent.bound) == (None, 0.0)
 
 
 def test_a_problem_too_large_for_the_model_is_left_alone() -> None:
     large = problem(*(5.0 + number % 90 for number in range(1500)))
-    record = Record(large)
-    cp_sat.solve(Instance.of(large), record, in_time())
-    assert (record.best, record.bound) == (None, 0.0)
+    incumbent = Incumbent(large)
+    cp_sat.solve(Instance.of(large), incumbent, in_time())
+    assert (incumbent.best, incumbent.bound) == (None, 0.0)
 
 
 def test_a_plan_that_is_the_best_already_stays() -> None:
     best = solve_exhaustively(GIVEN).assignment
-    record = solved(GIVEN, best)
-    assert record.best is not None
-    assert record.best.engine == "given"
-    assert record.is_optimal
+    incumbent = solved(GIVEN, best)
+    assert incumbent.best is not None
+    assert incumbent.best.engine == "given"
+    assert incumbent.is_optimal
 
 
 def test_the_same_problem_and_seed_have_the_same_plan() -> None:
@@ -92,9 +93,9 @@ def test_a_seed_of_any_size_is_taken() -> None:
 
 
 def test_no_partitions_need_nobody() -> None:
-    record = solved(problem())
-    assert record.best is not None
-    assert (record.best.assignment, record.objective) == (Assignment(), 0.0)
+    incumbent = solved(problem())
+    assert incumbent.best is not None
+    assert (incumbent.best.assignment, incumbent.objective) == (Assignment(), 0.0)
 
 
 def test_one_partition_stays_where_it_is_or_has_the_first_consumer() -> None:
@@ -106,16 +107,16 @@ def test_one_partition_stays_where_it_is_or_has_the_first_consumer() -> None:
 
 
 def test_partitions_nobody_writes_to_are_put_beside_the_others() -> None:
-    record = solved(problem(250, 40, 0, 0, current={2: 1}))
-    assert record.objective == pytest.approx(2.0)
-    assert record.is_optimal
+    incumbent = solved(problem(250, 40, 0, 0, current={2: 1}))
+    assert incumbent.objective == pytest.approx(2.0)
+    assert incumbent.is_optimal
 
 
 def test_a_partition_faster_than_a_consumer_is_alone() -> None:
-    record = solved(problem(250, 130, 20, 20, current={0: 1, 2: 1, 3: 1}))
-    assert record.best is not None
-    assert record.best.figures.saturated == (partition(0), partition(1))
-    assert record.objective == pytest.approx(3.2)
+    incumbent = solved(problem(250, 130, 20, 20, current={0: 1, 2: 1, 3: 1}))
+    assert incumbent.best is not None
+    assert incumbent.best.figures.saturated == (partition(0), partition(1))
+    assert incumbent.objective == pytest.approx(3.2)
 
 
 def test_who_is_given_something_is_filled_no_further_than_plans_may_and_who_keeps_what_it_has_is() -> None:
@@ -131,23 +132,23 @@ def test_more_consumers_than_there_may_be_are_no_plan() -> None:
 
 
 def test_as_many_consumers_as_there_must_be_are_used_at_the_least_price() -> None:
-    record = solved(problem(30, 20, 10, current={0: 1, 1: 1, 2: 1}, min_consumers=2))
-    assert record.best is not None
-    assert record.best.figures.consumers == 2
-    assert record.objective == pytest.approx(2.05)
+    incumbent = solved(problem(30, 20, 10, current={0: 1, 1: 1, 2: 1}, min_consumers=2))
+    assert incumbent.best is not None
+    assert incumbent.best.figures.consumers == 2
+    assert incumbent.objective == pytest.approx(2.05)
 
 
 def test_everything_that_is_pinned_stays_pinned_and_what_does_not_fit_so_is_no_plan() -> None:
     pinned = {partition(number): number % 3 + 1 for number in range(6)}
-    record = solved(problem(30, 20, 10, 40, 50, 60, current={0: 2, 1: 2}, pinned=pinned))
-    assert record.best is not None
-    assert record.best.assignment == Assignment(pinned)
-    assert record.is_optimal
+    incumbent = solved(problem(30, 20, 10, 40, 50, 60, current={0: 2, 1: 2}, pinned=pinned))
+    assert incumbent.best is not None
+    assert incumbent.best.assignment == Assignment(pinned)
+    assert incumbent.is_optimal
     assert solved(problem(80, 70, pinned={partition(0): 1, partition(1): 1})).best is None
 
 
 def test_a_smaller_consumer_is_given_no_more_than_it_reads() -> None:
-    record = solved(problem(40, 30, current={0: 1, 1: 1}, capacities={1: 50.0}))
-    assert record.best is not None
-    assert record.best.assignment[partition(0)] != 1
-    assert record.best.figures.is_feasible
+    incumbent = solved(problem(40, 30, current={0: 1, 1: 1}, capacities={1: 50.0}))
+    assert incumbent.best is not None
+    assert incumbent.best.assignment[partition(0)] != 1
+    assert incumbent.best.figures.is_feasible

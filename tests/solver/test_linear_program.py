@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solver.deadline import Deadline
-from solver.linear_program import LinearProgram, Point
+from solver.exact.linear_program import LinearProgram, Point
 from tests.examples import examples
 
 known = settings(max_examples=examples(15), deadline=None, derandomize=True)

@@ -1,4 +1,4 @@
-"""The relaxation: a bound of all plans, the same with paths as they are needed as with all, and what is made of it."""
+"""The relaxation: a bound of all plans, the same with patterns as needed as with all, and what is made of it."""
 
 from itertools import chain, combinations
 
@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from domain.assignment import Assignment
 from solver import Problem, Status
 from solver.evaluation import Evaluation, evaluate
-from solver.instance import FIT_TOLERANCE, Instance
-from solver.kept import kept_sets
-from solver.knapsack import Grid
-from solver.master import WHOLE, Master, Relaxed, Restriction
+from solver.exact.instance import FIT_TOLERANCE, Instance
+from solver.exact.kept import kept_sets
+from solver.exact.knapsack import Grid
+from solver.exact.master import WHOLE, Master, Relaxed, Restriction
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.partitions import partition
@@ -68,13 +68,15 @@ def test_no_plan_costs_less_than_the_bound_and_none_less_than_the_relaxation(giv
 @pytest.mark.parametrize("units", [7, 400])
 @given(given_problem=plain_problems() | ruled_problems())
 @known
-def test_paths_as_they_are_needed_come_to_the_same_as_all_paths_at_once(given_problem: Problem, units: int) -> None:
+def test_patterns_as_they_are_needed_come_to_the_same_as_all_patterns_at_once(
+    given_problem: Problem, units: int
+) -> None:
     assume(solve_exhaustively(given_problem).status is Status.OPTIMAL)
     needed, complete = master_of(given_problem, units), master_of(given_problem, units)
-    complete.add_paths(all_sets(complete))
+    complete.add_patterns(all_sets(complete))
     once = relaxed(complete)
     assert relaxed(needed).objective == pytest.approx(once.objective, abs=TOLERANCE)
-    assert len(complete.paths) == len(set(all_sets(complete)))
+    assert len(complete.patterns) == len(set(all_sets(complete)))
     assert once.bound == pytest.approx(once.objective, abs=1e-4)
 
 
@@ -146,19 +148,19 @@ def test_an_integral_relaxation_is_a_plan_of_that_cost(given_problem: Problem) -
 
 @given(plain_problems() | ruled_problems())
 @known
-def test_the_best_packing_of_all_columns_is_the_optimum(given_problem: Problem) -> None:
+def test_the_best_placement_of_all_columns_is_the_optimum(given_problem: Problem) -> None:
     optimum = solve_exhaustively(given_problem)
     assume(all(given_problem.speeds.values()))
     master = master_of(given_problem)
     master.restrict(Restriction(most=given_problem.max_consumers or len(given_problem.speeds)))
     found = relaxed(master)
-    packing, objective = master.best_packing(found, np.inf, in_time(), 0.0, np.inf, all_sets(master))
+    placement, objective = master.best_placement(found, np.inf, in_time(), 0.0, np.inf, all_sets(master))
     if optimum.status is Status.INFEASIBLE:
-        assert (packing, objective) == (None, np.inf)
+        assert (placement, objective) == (None, np.inf)
         return
-    assert packing is not None
+    assert placement is not None
     assert objective == pytest.approx(optimum.objective, abs=1e-5)
-    figures = evaluate(given_problem, master.instance.assignment(packing))
+    figures = evaluate(given_problem, master.instance.assignment(placement))
     assert figures.is_feasible
     assert figures.objective == pytest.approx(optimum.objective, abs=1e-5)
 
@@ -171,13 +173,13 @@ def test_a_packing_that_is_no_better_than_what_there_is_is_none_and_that_is_know
     optimum = solve_exhaustively(HALVES).objective
     master = master_of(HALVES)
     found = relaxed(master)
-    packing, objective = master.best_packing(found, np.inf, in_time(), 0.0, optimum - 0.01, all_sets(master))
-    assert (packing, objective) == (None, np.inf)
+    placement, objective = master.best_placement(found, np.inf, in_time(), 0.0, optimum - 0.01, all_sets(master))
+    assert (placement, objective) == (None, np.inf)
 
 
 def test_no_packing_and_nothing_known_of_one_comes_of_no_time() -> None:
     master = master_of(HALVES)
-    assert master.best_packing(relaxed(master), np.inf, too_late(), 0.0, np.inf) == (None, -np.inf)
+    assert master.best_placement(relaxed(master), np.inf, too_late(), 0.0, np.inf) == (None, -np.inf)
 
 
 def test_the_relaxation_is_not_begun_when_time_is_up() -> None:
@@ -214,18 +216,18 @@ def test_the_relaxation_is_done_when_it_is_close_enough_to_its_bound() -> None:
     assert found.objective - found.bound < 0.5 * found.objective
 
 
-def test_paths_that_are_known_already_or_empty_are_not_added_again() -> None:
+def test_patterns_that_are_known_already_or_empty_are_not_added_again() -> None:
     master = master_of(problem(50, 40, 30))
-    assert master.paths == [(0,), (1,), (2,)]
-    assert master.add_paths([(), (1,), (0, 1), (0, 1)]) == 1
-    assert master.paths[3:] == [(0, 1)]
+    assert master.patterns == [(0,), (1,), (2,)]
+    assert master.add_patterns([(), (1,), (0, 1), (0, 1)]) == 1
+    assert master.patterns[3:] == [(0, 1)]
 
 
-def test_a_path_takes_the_least_room_that_it_fits() -> None:
+def test_a_pattern_takes_the_least_room_that_it_fits() -> None:
     # Consumer 1 may keep nothing, 70 or 20 or both; so there are rooms of 80, 30 and 10, beside the whole.
     master = master_of(problem(70, 30, 20, 11, 10, current={0: 1, 2: 1}))
     assert master.levels == pytest.approx([0.1, 0.3, 0.8, WHOLE])
-    assert [master.level_of(path) for path in ((4,), (3,), (1,), (2, 4), (1, 3), (0, 1))] == [0, 1, 1, 1, 2, 3]
+    assert [master.level_of(pattern) for pattern in ((4,), (3,), (1,), (2, 4), (1, 3), (0, 1))] == [0, 1, 1, 1, 2, 3]
 
 
 def test_a_partition_faster_than_a_consumer_takes_an_empty_one() -> None:
@@ -237,29 +239,29 @@ def test_a_partition_faster_than_a_consumer_takes_an_empty_one() -> None:
 def test_the_best_sets_are_added_one_for_each_level() -> None:
     master = master_of(problem(60, 30, 10, 25, current={0: 1}))
     assert master.add_best_sets(master.instance.sizes) == 2
-    assert {round(load(master, path), 9) for path in master.paths[4:]} == {0.4, 1.0}
+    assert {round(load(master, pattern), 9) for pattern in master.patterns[4:]} == {0.4, 1.0}
 
 
 @given(plain_problems(most=5), st.sampled_from([0.0, 0.1, 0.5]))
 @known
-def test_all_paths_up_to_a_reduced_cost_are_found(given_problem: Problem, width: float) -> None:
+def test_all_patterns_up_to_a_reduced_cost_are_found(given_problem: Problem, width: float) -> None:
     master = master_of(given_problem)
     found = relaxed(master)
-    paths = master.paths_within(width, found.prices, found.room_prices, 10_000, in_time())
-    assert paths is not None
+    patterns = master.patterns_within(width, found.prices, found.room_prices, 10_000, in_time())
+    assert patterns is not None
     for items in all_sets(master):
         worth = float(found.prices[list(items)].sum())
         cost = float(found.room_prices[master.level_of(items)]) - worth
         # One that is worth nothing on its own changes nothing, and is left out.
         if len(items) > 1 and (found.prices[list(items)] > 0).all() and abs(cost - width) > TOLERANCE:
-            assert (items in paths) == (cost < width)
+            assert (items in patterns) == (cost < width)
 
 
-def test_paths_are_none_when_they_are_more_than_wanted_or_time_is_up() -> None:
+def test_patterns_are_none_when_they_are_more_than_wanted_or_time_is_up() -> None:
     master = master_of(problem(*range(5, 25)))
     found = relaxed(master)
-    assert master.paths_within(1.0, found.prices, found.room_prices, 10, in_time()) is None
-    assert master.paths_within(1.0, found.prices, found.room_prices, 10**6, too_late()) is None
+    assert master.patterns_within(1.0, found.prices, found.room_prices, 10, in_time()) is None
+    assert master.patterns_within(1.0, found.prices, found.room_prices, 10**6, too_late()) is None
 
 
 UNEVEN = problem(

@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 
 from domain.assignment import Assignment
 from domain.streams import paper_stream
-from solver import Problem, construct, solve
-from solver.bounds import fewest_bins, pooled_bound
-from solver.coarse import coarse_bound
+from solver import Problem, solve
 from solver.deadline import Deadline
 from solver.evaluation import evaluate
-from solver.instance import Instance
-from solver.kept import KeptPricing, kept_set, kept_sets
-from solver.knapsack import Grid, best_sets, best_values, profitable_sets
-from solver.parts import first_pass, later_pass
-from solver.record import Record
+from solver.exact.bounds import fewest_bins, pooled_bound
+from solver.exact.coarse import coarse_bound
+from solver.exact.instance import Instance
+from solver.exact.kept import KeptPricing, kept_set, kept_sets
+from solver.exact.knapsack import Grid, best_sets, best_values, profitable_sets
+from solver.incumbent import Incumbent
+from solver.search import construct
+from solver.search.parts import first_pass, later_pass
 from tests.solver.partitions import partition
 
 CAPACITY = 100.0
@@ -133,12 +134,12 @@ def test_consumers_with_too_many_partitions_to_list_what_they_keep_are_still_pla
     problem = crowded(6, 30, 1)
     instance = Instance.of(problem)
     assert kept_sets(instance, 10_000).partial
-    record = Record(problem)
-    construct.offer_plans(instance, record, within_the_hour())
-    assert record.best is not None
-    assert record.best.figures.is_feasible
-    assert pooled_bound(instance) <= record.objective
-    assert record.objective <= 1.02 * pooled_bound(instance)
+    incumbent = Incumbent(problem)
+    construct.offer_plans(instance, incumbent, within_the_hour())
+    assert incumbent.best is not None
+    assert incumbent.best.figures.is_feasible
+    assert pooled_bound(instance) <= incumbent.objective
+    assert incumbent.objective <= 1.02 * pooled_bound(instance)
 
 
 def test_a_small_partition_gives_way_where_a_consumer_would_be_opened_otherwise() -> None:

@@ -12,7 +12,7 @@ from domain.partitions import TopicPartition
 from domain.streams import paper_stream
 from solver import ENGINES, Problem, Status, solve
 from solver.evaluation import evaluate, keep_everything
-from solver.packing import HEURISTICS
+from solver.search.starts import HEURISTICS
 from tests.examples import examples
 from tests.solver.partitions import partition
 

@@ -9,9 +9,9 @@ from domain.assignment import Assignment
 from solver import Problem, ProblemError, Status, solve
 from solver.deadline import Deadline
 from solver.evaluation import evaluate, keep_everything
-from solver.instance import Instance
-from solver.record import Record
-from solver.starts import KEEP
+from solver.exact.instance import Instance
+from solver.incumbent import Incumbent
+from solver.search.starts import KEEP
 from tests.solver.partitions import partition
 
 CAPACITY = 100.0
@@ -154,14 +154,14 @@ def test_a_partition_cannot_be_pinned_to_one_consumer_and_immovable_on_another()
 
 
 def test_engines_give_up_when_the_deadline_has_passed() -> None:
-    from solver import auto
+    from solver.search import portfolio
 
     given = problem(*(7.0 * number % 90 + 5 for number in range(60)), current={n: n % 20 + 1 for n in range(60)})
-    record = Record(given)
+    incumbent = Incumbent(given)
     late = Deadline(at=10.0, clock=lambda: 11.0)
-    for engine in auto.ENGINES.values():
-        engine(Instance.of(given), record, late)
-    assert record.best is None
+    for engine in portfolio.ENGINES.values():
+        engine(Instance.of(given), incumbent, late)
+    assert incumbent.best is None
 
 
 def test_a_deadline_is_handed_down_in_parts() -> None:

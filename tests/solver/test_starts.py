@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from domain.assignment import Assignment
 from solver import Problem
 from solver.evaluation import evaluate
-from solver.packing import HEURISTICS, pack
-from solver.record import Record
-from solver.starts import KEEP, begin, is_start, room_bound, start
+from solver.incumbent import Incumbent
+from solver.search.starts import HEURISTICS, KEEP, STARTS, offer_first, offer_heuristics, pack, room_bound
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.partitions import partition
@@ -18,43 +17,43 @@ from tests.solver.small_problems import after_looks, in_time, plain_problems, pr
 known = settings(max_examples=examples(25), deadline=None, derandomize=True)
 
 
-def engine_of(record: Record) -> str | None:
-    return None if record.best is None else record.best.engine
+def engine_of(incumbent: Incumbent) -> str | None:
+    return None if incumbent.best is None else incumbent.best.engine
 
 
 def test_the_beginning_is_to_keep_everything_where_that_is_a_plan() -> None:
-    record = Record(problem(60, 30, 50, current={0: 1, 1: 1, 2: 2}))
-    begin(record.problem, record)
-    assert engine_of(record) == KEEP
-    assert record.objective == 2.0
+    incumbent = Incumbent(problem(60, 30, 50, current={0: 1, 1: 1, 2: 2}))
+    offer_first(incumbent.problem, incumbent)
+    assert engine_of(incumbent) == KEEP
+    assert incumbent.objective == 2.0
 
 
 @pytest.mark.parametrize("current", [{}, {0: 1, 1: 1}, {0: 1, 1: 1, 2: 1}])
 def test_the_beginning_is_a_heuristic_where_something_has_to_move_or_has_no_reader(current: dict[int, int]) -> None:
-    record = Record(problem(60, 30, 50, current=current))
-    begin(record.problem, record)
-    assert engine_of(record) == "mbfp"
+    incumbent = Incumbent(problem(60, 30, 50, current=current))
+    offer_first(incumbent.problem, incumbent)
+    assert engine_of(incumbent) == "mbfp"
 
 
 @given(plain_problems())
 @known
 def test_the_start_is_as_good_as_the_best_of_what_it_tries_and_its_bound_holds(given_problem: Problem) -> None:
-    record = Record(given_problem)
-    start(given_problem, record, in_time())
+    incumbent = Incumbent(given_problem)
+    offer_heuristics(given_problem, incumbent, in_time())
     plans = [pack(given_problem, name) for name in ("mbfp", "mwf", "bfd")]
-    assert record.best is not None
-    assert is_start(record.best.engine)
-    assert all(record.objective <= evaluate(given_problem, plan).objective for plan in plans)
-    assert record.bound <= solve_exhaustively(given_problem).objective + 1e-9
+    assert incumbent.best is not None
+    assert incumbent.best.engine in STARTS
+    assert all(incumbent.objective <= evaluate(given_problem, plan).objective for plan in plans)
+    assert incumbent.bound <= solve_exhaustively(given_problem).objective + 1e-9
 
 
 def test_without_time_there_is_the_beginning_and_no_more() -> None:
     given_problem = problem(60, 60, 30, current={0: 1, 1: 1})
-    record = Record(given_problem)
-    start(given_problem, record, too_late())
-    begun = Record(given_problem)
-    begin(given_problem, begun)
-    assert record.best == begun.best
+    incumbent = Incumbent(given_problem)
+    offer_heuristics(given_problem, incumbent, too_late())
+    begun = Incumbent(given_problem)
+    offer_first(given_problem, begun)
+    assert incumbent.best == begun.best
 
 
 def test_the_heuristics_are_tried_one_by_one_until_time_is_up() -> None:
@@ -64,17 +63,17 @@ def test_the_heuristics_are_tried_one_by_one_until_time_is_up() -> None:
     )
     objectives = []
     for looks in range(4):
-        record = Record(given_problem)
-        start(given_problem, record, after_looks(looks))
-        objectives.append(record.objective)
+        incumbent = Incumbent(given_problem)
+        offer_heuristics(given_problem, incumbent, after_looks(looks))
+        objectives.append(incumbent.objective)
     assert objectives == sorted(objectives, reverse=True)
 
 
 def test_a_plan_that_keeps_no_rule_is_not_a_beginning() -> None:
-    record = Record(problem(60, 60, current={0: 1, 1: 2}, pinned={partition(0): 5}, max_consumers=1))
-    begin(record.problem, record)
-    assert record.best is None
-    assert record.bound == 2.0
+    incumbent = Incumbent(problem(60, 60, current={0: 1, 1: 2}, pinned={partition(0): 5}, max_consumers=1))
+    offer_first(incumbent.problem, incumbent)
+    assert incumbent.best is None
+    assert incumbent.bound == 2.0
 
 
 @pytest.mark.parametrize(
@@ -90,8 +89,8 @@ def test_loads_that_are_full_but_for_the_rounding_of_a_sum_need_no_further_consu
 
 
 def test_only_the_plans_of_the_start_need_no_exact_engine() -> None:
-    assert all(is_start(name) for name in (KEEP, "mbfp", "mwf", "bfd"))
-    assert not any(is_start(name) for name in ("arc-flow", "cp-sat", "ff", ""))
+    assert all(name in STARTS for name in (KEEP, "mbfp", "mwf", "bfd"))
+    assert not any(name in STARTS for name in ("arc-flow", "cp-sat", "ff", ""))
 
 
 @given(plain_problems(), st.sampled_from(HEURISTICS))

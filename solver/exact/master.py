@@ -1,7 +1,7 @@
-"""The relaxation with a row for each item, its paths made as they are needed (column generation).
+"""The relaxation with a row for each item, its patterns made as they are needed (column generation).
 
-As sizes are no integers here, neither rooms nor paths are rounded. What the model does not know yet and would improve
-it is found by `knapsack`.
+As sizes are no integers here, neither rooms nor patterns are rounded. What the model does not know yet and
+would improve it is found by `knapsack`.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.deadline import Deadline
-from solver.instance import FIT_TOLERANCE, Floats, Instance, Ints, Packing
-from solver.kept import KeptSet
-from solver.knapsack import BestSets, Grid, best_sets, best_values, profitable_sets
-from solver.relaxation import KeptSets, Prices, Relaxation, lagrangian_bound
+from solver.exact.instance import FIT_TOLERANCE, Floats, Instance, Ints, Placement
+from solver.exact.kept import KeptSet
+from solver.exact.knapsack import BestSets, Grid, best_sets, best_values, profitable_sets
+from solver.exact.relaxation import KeptSets, Prices, Relaxation, lagrangian_bound
 
 WHOLE = 1 + 1e-6
 """The level of an empty bin, in capacities: above all others, as a partition that is too fast needs one to itself."""
 _GAIN = 1e-9
-"""What a path must gain to be worth adding, in consumers."""
+"""What a pattern must gain to be worth adding, in consumers."""
 _INTEGRAL = 1e-6
 _DIVE_SHARE = 40
 _FEW = 20
-"""Paths: where fewer are found for the levels, others are looked for."""
+"""Patterns: where fewer are found for the levels, others are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class Relaxed:
     bins: float
     kept: Floats
     """The share of each kept set that is chosen."""
-    paths: Floats
+    patterns: Floats
     kept_costs: Floats
     """The reduced cost of each kept set: what the objective grows by, at least, if it is chosen."""
-    path_costs: Floats
+    pattern_costs: Floats
     prices: Floats
     """What it is worth to cover each item."""
     room_prices: Floats
@@ -61,12 +61,12 @@ class Relaxed:
     missing: float
     """How many items were left out."""
     complete: bool
-    """Whether no path is left that would improve it."""
+    """Whether no pattern is left that would improve it."""
 
     @property
     def is_integral(self) -> bool:
         return self.missing < _INTEGRAL and all(
-            bool((np.abs(values - np.round(values)) < _INTEGRAL).all()) for values in (self.kept, self.paths)
+            bool((np.abs(values - np.round(values)) < _INTEGRAL).all()) for values in (self.kept, self.patterns)
         )
 
 
@@ -77,7 +77,7 @@ class Master:
         self.instance = instance
         self.kept = kept
         self.grid = grid
-        self.paths: list[tuple[int, ...]] = []
+        self.patterns: list[tuple[int, ...]] = []
         self._known: set[tuple[int, ...]] = set()
         self.required = frozenset(item for bin_ in instance.bins for item in bin_.required)
         self.levels = _levels(kept)
@@ -90,34 +90,36 @@ class Master:
             [self._model.add_kept(k, level) for k, level in zip(kept, self._sets.levels.tolist(), strict=True)],
             dtype=np.int64,
         )
-        self._path_columns: list[int] = []
-        self.add_paths((item,) for item in np.flatnonzero(self._model.free).tolist())
+        self._pattern_columns: list[int] = []
+        self.add_patterns((item,) for item in np.flatnonzero(self._model.free).tolist())
         self._restriction = Restriction()
         self._is_allowed = np.ones(len(kept), dtype=np.bool_)
         self._is_forced = self._must_keep
 
-    def level_of(self, path: tuple[int, ...]) -> int:
-        """The lowest level that has room for `path`."""
-        size = float(self.instance.sizes[list(path)].sum())
-        if len(path) == 1 and size > 1:
+    def level_of(self, pattern: tuple[int, ...]) -> int:
+        """The lowest level that has room for `pattern`."""
+        size = float(self.instance.sizes[list(pattern)].sum())
+        if len(pattern) == 1 and size > 1:
             return len(self.levels) - 1
         return int(np.searchsorted(self.levels, size - FIT_TOLERANCE))
 
-    def add_paths(self, paths: Iterable[tuple[int, ...]]) -> int:
+    def add_patterns(self, patterns: Iterable[tuple[int, ...]]) -> int:
         """Adds those that the model does not have yet, and says how many."""
-        before = len(self.paths)
-        for path in paths:
-            if path and path not in self._known:
-                self._known.add(path)
-                self.paths.append(path)
-                self._path_columns.append(self._model.add_path(path, self.level_of(path)))
-        return len(self.paths) - before
+        before = len(self.patterns)
+        for pattern in patterns:
+            if pattern and pattern not in self._known:
+                self._known.add(pattern)
+                self.patterns.append(pattern)
+                self._pattern_columns.append(self._model.add_pattern(pattern, self.level_of(pattern)))
+        return len(self.patterns) - before
 
     def add_best_sets(self, prices: Floats) -> int:
-        """Adds a path for each level: the set that is worth most at `prices`."""
+        """Adds a pattern for each level: the set that is worth most at `prices`."""
         widest = int(self.grid.room(np.array([self._widest]))[0])
         rooms = np.unique(self.grid.room(np.minimum(self.levels, self._widest)))
-        return self.add_paths(best_sets(np.where(self._model.free, prices, 0.0), self.grid.up, widest).sets_in(rooms))
+        return self.add_patterns(
+            best_sets(np.where(self._model.free, prices, 0.0), self.grid.up, widest).sets_in(rooms)
+        )
 
     def restrict(self, restriction: Restriction) -> None:
         """Confines the model to a part of the search space, in place of the one before."""
@@ -150,7 +152,7 @@ class Master:
         return holders
 
     def solve(self, deadline: Deadline, cutoff: float, close: float = 0.0) -> Relaxed | None:
-        """Solves the relaxation, adding paths until none improves it, or its bound is above `cutoff`.
+        """Solves the relaxation, adding patterns until none improves it, or its bound is above `cutoff`.
 
         It is also done when the objective is above the bound by no more than the share `close` of it.
 
@@ -161,8 +163,8 @@ class Master:
         bound = -np.inf
         first = True
         while not deadline.passed:
-            # New bounds leave the last solution dual feasible, new paths leave it primal feasible.
-            known_paths = len(self.paths)
+            # New bounds leave the last solution dual feasible, new patterns leave it primal feasible.
+            known_patterns = len(self.patterns)
             point = self._program.relax(deadline, dual=first)
             first = False
             if point is None:
@@ -172,15 +174,15 @@ class Master:
             prices = self._model.prices(point)
             added, reached = self._price(prices, deadline, cutoff)
             bound = max(bound, reached)
-            paths = np.array(self._path_columns[:known_paths], dtype=np.int64)
+            patterns = np.array(self._pattern_columns[:known_patterns], dtype=np.int64)
             best = Relaxed(
                 objective=point.objective + self.instance.constant,
                 bound=bound,
                 bins=float(point.values[self._model.bins]),
                 kept=point.values[self._kept_columns],
-                paths=point.values[paths],
+                patterns=point.values[patterns],
                 kept_costs=point.reduced_costs[self._kept_columns],
-                path_costs=point.reduced_costs[paths],
+                pattern_costs=point.reduced_costs[patterns],
                 prices=prices.items,
                 room_prices=prices.rooms,
                 missing=float(point.values[self._model.missing].sum()),
@@ -192,7 +194,7 @@ class Master:
         return best
 
     def _price(self, at: Prices, deadline: Deadline, cutoff: float) -> tuple[int, float]:
-        """Adds the paths that gain at these prices, and says how many they are and what bound the prices prove."""
+        """Adds the patterns that gain at these prices, and says how many they are and what bound the prices prove."""
         prices, room_prices = at.items, at.rooms
         widest = int(self.grid.room(np.array([self._widest]))[0])
         sets = best_sets(prices, self.grid.up, widest)
@@ -201,14 +203,14 @@ class Master:
         gaining = sets.values[units] > room_prices + _GAIN
         added = 0
         if gaining.any():
-            added = self.add_paths(sets.sets_in(np.unique(units[gaining])))
+            added = self.add_patterns(sets.sets_in(np.unique(units[gaining])))
             if added < _FEW:
-                added += self.add_paths(self._with_each_item(sets, prices, room_prices))
+                added += self.add_patterns(self._with_each_item(sets, prices, room_prices))
         true_prices: Floats | None = None
         if not added:
             missed = self._missed(prices, room_prices, deadline)
             if missed is not None:
-                added = self.add_paths(missed)
+                added = self.add_patterns(missed)
                 true_prices = None if added else room_prices
         if true_prices is None:
             true_prices = np.maximum(room_prices, self._values_at_most(prices, rooms))
@@ -228,13 +230,13 @@ class Master:
         ]
 
     def _missed(self, prices: Floats, room_prices: Floats, deadline: Deadline) -> list[tuple[int, ...]] | None:
-        """The paths that gain and that rounding sizes up hides; None where there are too many to look for."""
-        return [] if self.grid.is_exact else self.paths_within(-_GAIN, prices, room_prices, 200_000, deadline)
+        """The patterns that gain and that rounding sizes up hides; None where there are too many to look for."""
+        return [] if self.grid.is_exact else self.patterns_within(-_GAIN, prices, room_prices, 200_000, deadline)
 
-    def paths_within(
+    def patterns_within(
         self, width: float, prices: Floats, room_prices: Floats, at_most: int, deadline: Deadline
     ) -> list[tuple[int, ...]] | None:
-        """Every path whose reduced cost is at most `width`; None where they are too many, or time is up."""
+        """Every pattern whose reduced cost is at most `width`; None where they are too many, or time is up."""
         coarse = Grid.of(self.instance.sizes, min(self.grid.units, max(1024, 6_000_000 // max(1, len(prices)))))
         within = self.levels <= self._widest
         return profitable_sets(
@@ -264,16 +266,16 @@ class Master:
         np.minimum.at(kept, self._sets.bins[allowed], self._sets.costs(prices, room_prices, per_bin)[allowed])
         return lagrangian_bound(self.instance, prices, float(room_prices[-1]), per_bin, kept, (fewest, most))
 
-    def rounded(self, relaxed: Relaxed) -> Packing:
-        """The packing of an integral solution."""
-        paths = [self.paths[index] for index in np.flatnonzero(relaxed.paths > 0.5).tolist()]
-        return self._packing(np.flatnonzero(relaxed.kept > 0.5).tolist(), paths)
+    def rounded(self, relaxed: Relaxed) -> Placement:
+        """The placement of an integral solution."""
+        patterns = [self.patterns[index] for index in np.flatnonzero(relaxed.patterns > 0.5).tolist()]
+        return self._placement(np.flatnonzero(relaxed.kept > 0.5).tolist(), patterns)
 
-    def _packing(self, kept: Iterable[int], paths: Sequence[tuple[int, ...]]) -> Packing:
-        """The packing that these kept sets, by their indices, and paths make."""
-        return Packing({self.kept[index].bin: self.kept[index].items for index in kept}, paths)
+    def _placement(self, kept: Iterable[int], patterns: Sequence[tuple[int, ...]]) -> Placement:
+        """The placement that these kept sets, by their indices, and patterns make."""
+        return Placement({self.kept[index].bin: self.kept[index].items for index in kept}, patterns)
 
-    def best_packing(
+    def best_placement(
         self,
         relaxed: Relaxed,
         width: float,
@@ -281,40 +283,43 @@ class Master:
         tolerance: float,
         below: float,
         more: Iterable[tuple[int, ...]] = (),
-    ) -> tuple[Packing | None, float]:
-        """The best packing of the columns whose reduced cost is at most `width`, if one is found in time (SCIP).
+    ) -> tuple[Placement | None, float]:
+        """The best placement of the columns whose reduced cost is at most `width`, if one is found in time (SCIP).
 
-        Columns that are newer than `relaxed` all take part, and so do the paths `more`, which the relaxation is spared.
+        Columns that are newer than `relaxed` all take part, and so do the patterns `more`, which the relaxation lacks.
 
         Returns:
-            The packing, and an objective that none of the columns is better than: minus infinity if that is not known,
-            and infinity where no packing has an objective below `below`.
+            The placement, and an objective that no placement is below: minus infinity if that is not known, and
+            infinity where none is below `below`.
         """
         wanted = self._is_allowed & ((relaxed.kept_costs <= width) | (relaxed.kept > 0))
         kept = np.flatnonzero(wanted).tolist()
-        paths = [
-            self.paths[index] for index in np.flatnonzero((relaxed.path_costs <= width) | (relaxed.paths > 0)).tolist()
+        patterns = [
+            self.patterns[index]
+            for index in np.flatnonzero((relaxed.pattern_costs <= width) | (relaxed.patterns > 0)).tolist()
         ]
-        paths += self.paths[len(relaxed.paths) :]
-        paths += [path for path in more if path not in self._known]
+        patterns += self.patterns[len(relaxed.patterns) :]
+        patterns += [pattern for pattern in more if pattern not in self._known]
         sets = [self.kept[index] for index in kept]
         levels = _levels(sets)
         consumers = float(self._restriction.fewest), float(self._restriction.most)
         rows = np.arange(len(self.instance.sizes))
         model = Relaxation(self.instance, rows, len(levels), self._is_forced, consumers, integers=True)
         kept_columns = [model.add_kept(k, n) for k, n in zip(sets, _levels_of(sets, levels).tolist(), strict=True)]
-        path_levels = np.searchsorted(levels, self.levels[[self.level_of(path) for path in paths]]).tolist()
-        path_columns = [model.add_path(path, level) for path, level in zip(paths, path_levels, strict=True)]
+        pattern_levels = np.searchsorted(levels, self.levels[[self.level_of(pattern) for pattern in patterns]]).tolist()
+        pattern_columns = [
+            model.add_pattern(pattern, level) for pattern, level in zip(patterns, pattern_levels, strict=True)
+        ]
         if deadline.passed:
             return None, -np.inf
         point, is_best = model.program.solve_integers(deadline, tolerance, below - self.instance.constant)
         if point is None:
             return None, np.inf if is_best else -np.inf
-        packing = self._packing(
+        placement = self._placement(
             [index for index, column in zip(kept, kept_columns, strict=True) if point.values[column] > 0.5],
-            [path for path, column in zip(paths, path_columns, strict=True) if point.values[column] > 0.5],
+            [pattern for pattern, column in zip(patterns, pattern_columns, strict=True) if point.values[column] > 0.5],
         )
-        return packing, point.objective + self.instance.constant if is_best else -np.inf
+        return placement, point.objective + self.instance.constant if is_best else -np.inf
 
     def dive(self, relaxed: Relaxed, deadline: Deadline, ceiling: float, close: float) -> Relaxed | None:
         """Fixes what bins keep, a share of them at a time and the most decided first, and solves again in between.

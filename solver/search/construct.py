@@ -8,12 +8,12 @@ many partitions to list what it could keep.
 import numpy as np
 
 from domain.assignment import Assignment, ConsumerId
-from solver.bounds import fewest_bins, pooled_bound
 from solver.deadline import Deadline
-from solver.instance import FIT_TOLERANCE, Instance
-from solver.knapsack import best_sets
+from solver.exact.bounds import fewest_bins, pooled_bound
+from solver.exact.instance import FIT_TOLERANCE, Instance
+from solver.exact.knapsack import best_sets
+from solver.incumbent import Incumbent
 from solver.problem import Problem
-from solver.record import Record
 
 NAME = "least-eviction"
 _UNITS = 4096
@@ -25,17 +25,17 @@ _MOST_FAILURES = 30
 """Items for which no consumer could be cleared: after so many there is no room to be made."""
 
 
-def begin(problem: Problem, record: Record, deadline: Deadline) -> Instance:
+def prepare(problem: Problem, incumbent: Incumbent, deadline: Deadline) -> Instance:
     """The bound that arithmetic gives, and plans by rule where the heuristics know too few of the rules."""
     instance = Instance.of(problem)
-    record.raise_bound(pooled_bound(instance))
-    if record.best is None or not problem.is_plain:
-        offer_plans(instance, record, deadline)
+    incumbent.raise_bound(pooled_bound(instance))
+    if incumbent.best is None or not problem.is_plain:
+        offer_plans(instance, incumbent, deadline)
     return instance
 
 
-def offer_plans(instance: Instance, record: Record, deadline: Deadline) -> None:
-    """Tries the numbers of consumers to close that promise most, as long as one could be better than the record."""
+def offer_plans(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
+    """Tries the numbers of consumers to close that promise most, as long as one could be better than the incumbent."""
     kept = _keep_most(instance)
     loads = [float(instance.sizes[list(bin_.own + bin_.required)].sum()) for bin_ in instance.bins]
     evicted = [load - float(instance.sizes[list(items)].sum()) for load, items in zip(loads, kept, strict=True)]
@@ -56,10 +56,10 @@ def offer_plans(instance: Instance, record: Record, deadline: Deadline) -> None:
         if opened - closings <= fewest:
             break
     for estimate, closings in sorted(estimates)[:_MOST_PLANS]:
-        if deadline.passed or estimate >= record.cutoff:
+        if deadline.passed or estimate >= incumbent.cutoff:
             return
-        record.offer(plan(instance, kept, frozenset(closable[:closings])), NAME)
-        record.offer(plan(instance, kept, frozenset(closable[:closings]), clearing=False), NAME)
+        incumbent.offer(plan(instance, kept, frozenset(closable[:closings])), NAME)
+        incumbent.offer(plan(instance, kept, frozenset(closable[:closings]), clearing=False), NAME)
 
 
 def least_overloaded(instance: Instance) -> Assignment:

@@ -2,13 +2,13 @@
 
 After Valerio de Carvalho (1999), with bins that are not alike. A bin that keeps a set of partitions has some room left
 (`KeptSet.room`); an empty bin has all of it. Rooms are *levels* in ascending order, joined into a chain: room that
-nobody takes on one level flows to the next below. A *path* is a set of moved partitions, and takes one room of the
-lowest level that it fits. As paths do not say which bin they are for, there are few of them.
+nobody takes on one level flows to the next below. A *pattern* is a set of moved partitions, and takes one room of the
+lowest level that it fits. As patterns do not say which bin they are for, there are few of them.
 
     minimise    bins - sum of savings of kept sets                      (+ `Instance.constant`)
-    subject to  every item is kept or on a path
+    subject to  every item is kept or on a pattern
                 a bin keeps at most one set                             (exactly one where it has required items)
-                on each level: rooms + what flows down to it >= paths + what flows on
+                on each level: rooms + what flows down to it >= patterns + what flows on
                 lowest <= bins <= highest                               (bins = kept sets + empty bins)
 
 Its dual values price the items, bins and rooms. `master` has a row for each item, and `coarse` one for all items of
@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.instance import Floats, Instance, Ints
-from solver.kept import KeptSet
-from solver.linear_program import LinearProgram, Point
+from solver.exact.instance import Floats, Instance, Ints
+from solver.exact.kept import KeptSet
+from solver.exact.linear_program import LinearProgram, Point
 
 _MISSING = 50.0
 """What it costs to leave an item out, in consumers: more than any plan that has it could cost in its place."""
@@ -44,7 +44,7 @@ class Prices:
 
 
 class Relaxation:
-    """The rows, and the columns that have been added: kept sets, and paths by their rows."""
+    """The rows, and the columns that have been added: kept sets, and patterns by their rows."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Relaxation:
             rows.append(self._levels[level])
         return self._add(-kept.saving, rows)
 
-    def add_path(self, rows: Sequence[int], level: int) -> int:
+    def add_pattern(self, rows: Sequence[int], level: int) -> int:
         return self._add(0.0, rows, [self._levels[level]])
 
     def _add(self, cost: float, adds: Iterable[int], takes: Iterable[int] = ()) -> int:
@@ -136,7 +136,7 @@ def lagrangian_bound(
     Args:
         instance: what is to be solved.
         items: what it is worth to cover each item.
-        whole: the price of an empty bin's room: no path is worth more.
+        whole: the price of an empty bin's room: no pattern is worth more.
         per_bin: the price of a bin.
         kept: what each bin costs at least, by what it keeps.
         consumers: the fewest and the most.

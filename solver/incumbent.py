@@ -18,7 +18,7 @@ class Found:
     figures: Evaluation
 
 
-class Record:
+class Incumbent:
     """Safe to use from several threads: an engine may still work on it when the answer has long been given."""
 
     def __init__(self, problem: Problem, tolerance: float = OPTIMALITY_TOLERANCE) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solver.instance import FIT_TOLERANCE, Bin, Floats, Instance, Ints
-from solver.knapsack import best_sets, best_values
+from solver.exact.instance import FIT_TOLERANCE, Bin, Floats, Instance, Ints
+from solver.exact.knapsack import best_sets, best_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The problem in the form that engines work on: sizes in units of a consumer's capacity, bins with what they hold.
 
-Also the way back: a *packing* (what each bin keeps, and sets of moved partitions with room for them) becomes an
+Also the way back: a *placement* (what each bin keeps, and sets of moved partitions with room for them) becomes an
 assignment here. Partitions nobody writes to are left out of the instance: they cost nothing to move and take no room,
 so they are added to the assignment at the end.
 """
@@ -42,7 +42,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
-class Packing:
+class Placement:
     """A solution as engines find it: who keeps what, and which items go together into one room."""
 
     kept: Mapping[int, tuple[int, ...]]
@@ -128,7 +128,7 @@ class Instance:
             return None
         return max(0.0, bin_.packing_capacity - load)
 
-    def assignment(self, packing: Packing) -> Assignment:
+    def assignment(self, placement: Placement) -> Assignment:
         """Gives every set of moved items a bin with room for it, the largest set first, and places idle partitions.
 
         An item that is in several sets counts in the first: where it is kept, if it is.
@@ -136,9 +136,9 @@ class Instance:
         placed: dict[int, ConsumerId] = {}
         rooms: list[tuple[float, ConsumerId]] = []
         used: set[ConsumerId] = set()
-        for number in sorted(packing.kept):
+        for number in sorted(placement.kept):
             bin_ = self.bins[number]
-            kept = packing.kept[number]
+            kept = placement.kept[number]
             for item in kept:
                 placed[item] = bin_.consumer
             room = self.room_beside(bin_, kept)
@@ -147,7 +147,7 @@ class Instance:
                 if room:
                     insort(rooms, (room, bin_.consumer))
         groups = []
-        for group in packing.moved:
+        for group in placement.moved:
             new = tuple(item for item in group if item not in placed)
             if new:
                 groups.append(new)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.instance import FIT_TOLERANCE, Floats, Ints
+from solver.exact.instance import FIT_TOLERANCE, Floats, Ints
 
 LARGEST_EXACT_GRID = 4000
 _ROUNDING = FIT_TOLERANCE / 10

@@ -2,7 +2,7 @@
 
 Sizes of moved partitions are rounded down to units of a capacity and rooms up, so that nothing that fits in truth is
 lost: the bound is a bound of the true problem. What is kept, and what moving costs, is not rounded. The number of
-paths, levels and classes depends on the unit and not on the number of partitions.
+patterns, levels and classes depends on the unit and not on the number of partitions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from solver.deadline import Deadline
-from solver.instance import FIT_TOLERANCE, Floats, Instance, Ints
-from solver.kept import KeptPricing, KeptSet, Listing
-from solver.knapsack import best_sets
-from solver.relaxation import KeptSets, Prices, Relaxation, lagrangian_bound
+from solver.exact.instance import FIT_TOLERANCE, Floats, Instance, Ints
+from solver.exact.kept import KeptPricing, KeptSet, Listing
+from solver.exact.knapsack import best_sets
+from solver.exact.relaxation import KeptSets, Prices, Relaxation, lagrangian_bound
 
 _GAIN = 1e-7
 """What a column must gain to be worth adding, in consumers."""
@@ -69,7 +69,7 @@ class _Coarse:
         self._pricing = KeptPricing(instance, self._partial.tolist(), self._levels)
         self.kept: list[KeptSet] = []
         self._known_kept: set[tuple[int, tuple[int, ...]]] = set()
-        self._paths: set[tuple[int, ...]] = set()
+        self._patterns: set[tuple[int, ...]] = set()
 
         rounded = np.minimum(np.floor((instance.sizes + FIT_TOLERANCE / 10) * units), units).astype(np.int64)
         # Two items or more go together only up to where a new consumer is packed; a single one may be as large as it.
@@ -78,12 +78,12 @@ class _Coarse:
         self._must = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
         fewest, most = map(float, consumers)
         self._model = Relaxation(instance, class_of, units + 1, self._must, (fewest, most))
-        # A class is offered to a path as often as it fits, and as there are items in it.
+        # A class is offered to a pattern as often as it fits, and as there are items in it.
         demand = self._model.demand
         fitting = np.where(self._classes > 0, units // np.maximum(self._classes, 1), demand)
         self._copies = np.repeat(np.arange(len(self._classes)), np.minimum(demand, fitting))[::-1]
-        self._add_paths((number,) for number in range(len(self._classes)))
-        self._add_best_paths(self._classes / units, np.full(units + 1, -1.0))
+        self._add_patterns((number,) for number in range(len(self._classes)))
+        self._add_best_patterns(self._classes / units, np.full(units + 1, -1.0))
 
     def _levels(self, rooms: Floats) -> Ints:
         levels = np.ceil((rooms - FIT_TOLERANCE / 10) * self._units).astype(np.int64)
@@ -96,24 +96,24 @@ class _Coarse:
             self._known_kept.add((chosen.bin, chosen.items))
             self._model.add_kept(chosen, level)
 
-    def _add_paths(self, paths: Iterable[tuple[int, ...]]) -> int:
+    def _add_patterns(self, patterns: Iterable[tuple[int, ...]]) -> int:
         added = 0
-        for path in paths:
-            if path and path not in self._paths:
-                self._paths.add(path)
+        for pattern in patterns:
+            if pattern and pattern not in self._patterns:
+                self._patterns.add(pattern)
                 added += 1
-                self._model.add_path(path, int(self._classes[list(path)].sum()))
+                self._model.add_pattern(pattern, int(self._classes[list(pattern)].sum()))
         return added
 
-    def _add_best_paths(self, prices: Floats, room_prices: Floats) -> tuple[int, Floats]:
-        """Adds the path that is worth most for each level where it gains; also says what they are worth."""
+    def _add_best_patterns(self, prices: Floats, room_prices: Floats) -> tuple[int, Floats]:
+        """Adds the pattern that is worth most for each level where it gains; also says what they are worth."""
         sets = best_sets(prices[self._copies], self._classes[self._copies], self._widest)
         gaining = np.flatnonzero(sets.values > room_prices[: self._widest + 1] + _GAIN)
-        paths = [tuple(self._copies[list(copies)].tolist()) for copies in sets.sets_in(gaining)]
+        patterns = [tuple(self._copies[list(copies)].tolist()) for copies in sets.sets_in(gaining)]
         values = np.full(self._units + 1, sets.values[-1])
         values[: self._widest] = sets.values[:-1]
         np.maximum.at(values, self._classes, prices)
-        return self._add_paths(paths), np.maximum.accumulate(values)
+        return self._add_patterns(patterns), np.maximum.accumulate(values)
 
     def _generate(self, at: Prices) -> int:
         """Adds the kept set that is worth most of each bin of which not all are there, where it gains."""
@@ -137,7 +137,7 @@ class _Coarse:
                 break
             before, value = value, point.objective + self._instance.constant
             at = self._model.prices(point)
-            added, values = self._add_best_paths(at.rows, at.rooms)
+            added, values = self._add_best_patterns(at.rows, at.rooms)
             added += self._generate(at)
             slow = slow + 1 if abs(before - value) < _SLOW * value else 0
             is_last = not added or slow == _PATIENCE
@@ -152,7 +152,7 @@ class _Coarse:
         return best
 
     def _bound(self, prices: Floats, room_prices: Floats, per_bin: float, listed: KeptSets, *, fine: bool) -> float:
-        """The Lagrangian bound at these prices; a room costs at least what any path that fits it is worth."""
+        """The Lagrangian bound at these prices; a room costs at least what any pattern that fits it is worth."""
         kept = np.where(self._must, np.inf, 0.0)
         np.minimum.at(kept, listed.bins, listed.costs(prices, room_prices, per_bin))
         units = KeptPricing.finest_units if fine else KeptPricing.units

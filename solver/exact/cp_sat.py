@@ -11,10 +11,10 @@ partitions. The number of consumers is bounded by L2 from below. Good up to abou
 import numpy as np
 from ortools.sat.python import cp_model
 
-from solver.bounds import fewest_bins
 from solver.deadline import Deadline
-from solver.instance import Instance
-from solver.record import Record
+from solver.exact.bounds import fewest_bins
+from solver.exact.instance import Instance
+from solver.incumbent import Incumbent
 
 NAME = "cp-sat"
 _SIZE_SCALE = 10**11
@@ -24,12 +24,12 @@ _COST_SCALE = 10**9
 _WORKERS = 8
 
 
-def solve(instance: Instance, record: Record, deadline: Deadline) -> None:
-    """Looks for the optimum from the record's best plan on, and raises its bound."""
+def solve(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
+    """Looks for the optimum from the incumbent's best plan on, and raises its bound."""
     problem = instance.problem
     sizes = instance.sizes
     count = len(sizes)
-    best = record.best
+    best = incumbent.best
     most = count if best is None else min(count, int(best.figures.objective + 1e-6))
     if problem.max_consumers is not None:
         most = min(most, problem.max_consumers)
@@ -104,7 +104,7 @@ def solve(instance: Instance, record: Record, deadline: Deadline) -> None:
     status = solver.solve(model)
     # Costs are rounded down: a bound of the model, in whole units, is one of the true problem.
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        record.raise_bound(solver.best_objective_bound / _COST_SCALE)
+        incumbent.raise_bound(solver.best_objective_bound / _COST_SCALE)
         consumers = instance.free_consumers(
             bin_.consumer for number, bin_ in enumerate(instance.bins) if solver.value(used[number])
         )
@@ -115,11 +115,11 @@ def solve(instance: Instance, record: Record, deadline: Deadline) -> None:
                 size = float(np.sum(sizes[list(group)]))
                 consumer = instance.bins[number].consumer if number < known else consumers.take(group, size)
                 placed.update(dict.fromkeys(group, consumer))
-        record.offer(instance.complete(placed), NAME)
+        incumbent.offer(instance.complete(placed), NAME)
         if status == cp_model.OPTIMAL:
-            record.raise_bound(solver.best_objective_bound / _COST_SCALE)
+            incumbent.raise_bound(solver.best_objective_bound / _COST_SCALE)
     elif status == cp_model.UNKNOWN and solver.best_objective_bound > 0:
-        record.raise_bound(min(solver.best_objective_bound / _COST_SCALE, record.objective))
+        incumbent.raise_bound(min(solver.best_objective_bound / _COST_SCALE, incumbent.objective))
 
 
 def _hint(

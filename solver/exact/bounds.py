@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from solver.instance import FIT_TOLERANCE, Floats, Instance
+from solver.exact.instance import FIT_TOLERANCE, Floats, Instance
 
 
 def fewest_bins(instance: Instance) -> int:

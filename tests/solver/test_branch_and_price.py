@@ -7,14 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.assignment import Assignment
-from solver import Problem, Status, arc_flow, solve
-from solver.arc_flow import search
-from solver.instance import Instance
-from solver.kept import kept_sets
-from solver.knapsack import Grid
-from solver.master import Master, Relaxed, Restriction
-from solver.packing import pack
-from solver.record import Record
+from solver import Problem, Status, solve
+from solver.exact import branch_and_price
+from solver.exact.branch_and_price import search
+from solver.exact.instance import Instance
+from solver.exact.kept import kept_sets
+from solver.exact.knapsack import Grid
+from solver.exact.master import Master, Relaxed, Restriction
+from solver.incumbent import Incumbent
+from solver.search.starts import pack
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.partitions import partition
@@ -25,9 +26,9 @@ TOLERANCE = 1e-5
 UNITS = 1000
 
 
-def searched(given_problem: Problem, record: Record | None = None, **options: object) -> Record:
-    """The record after a search of the whole problem."""
-    found = Record(given_problem) if record is None else record
+def searched(given_problem: Problem, incumbent: Incumbent | None = None, **options: object) -> Incumbent:
+    """The incumbent after a search of the whole problem."""
+    found = Incumbent(given_problem) if incumbent is None else incumbent
     instance = Instance.of(given_problem)
     search(instance, kept_sets(instance, 100_000).sets, found, in_time(), UNITS, **options)  # type: ignore[arg-type]
     return found
@@ -37,23 +38,23 @@ def searched(given_problem: Problem, record: Record | None = None, **options: ob
 @known
 def test_the_search_ends_with_the_optimum_and_its_proof(given_problem: Problem) -> None:
     optimum = solve_exhaustively(given_problem)
-    record = searched(given_problem)
+    incumbent = searched(given_problem)
     if optimum.status is Status.INFEASIBLE:
-        assert record.best is None
+        assert incumbent.best is None
         return
-    assert record.best is not None
-    assert record.best.engine == arc_flow.NAME
-    assert record.objective == pytest.approx(optimum.objective, abs=TOLERANCE)
-    assert record.is_optimal
-    assert record.bound <= optimum.objective + TOLERANCE
+    assert incumbent.best is not None
+    assert incumbent.best.engine == branch_and_price.NAME
+    assert incumbent.objective == pytest.approx(optimum.objective, abs=TOLERANCE)
+    assert incumbent.is_optimal
+    assert incumbent.bound <= optimum.objective + TOLERANCE
 
 
 @given(plain_problems())
 @known
 def test_a_dive_for_a_good_plan_first_spoils_no_proof(given_problem: Problem) -> None:
-    record = searched(given_problem, dive=True)
-    assert record.objective == pytest.approx(solve_exhaustively(given_problem).objective, rel=1e-3)
-    assert record.bound <= solve_exhaustively(given_problem).objective + TOLERANCE
+    incumbent = searched(given_problem, dive=True)
+    assert incumbent.objective == pytest.approx(solve_exhaustively(given_problem).objective, rel=1e-3)
+    assert incumbent.bound <= solve_exhaustively(given_problem).objective + TOLERANCE
 
 
 GIVEN = problem(
@@ -63,13 +64,13 @@ GIVEN = problem(
 
 @pytest.mark.parametrize("looks", range(0, 80, 4))
 def test_whenever_time_is_up_the_bound_holds_and_the_plan_is_feasible(looks: int) -> None:
-    record = Record(GIVEN)
+    incumbent = Incumbent(GIVEN)
     instance = Instance.of(GIVEN)
-    search(instance, kept_sets(instance, 100_000).sets, record, after_looks(looks), UNITS)
+    search(instance, kept_sets(instance, 100_000).sets, incumbent, after_looks(looks), UNITS)
     optimum = solve_exhaustively(GIVEN)
-    assert record.bound <= optimum.objective + TOLERANCE
-    assert record.best is None or record.best.figures.is_feasible
-    assert record.objective >= optimum.objective - TOLERANCE
+    assert incumbent.bound <= optimum.objective + TOLERANCE
+    assert incumbent.best is None or incumbent.best.figures.is_feasible
+    assert incumbent.objective >= optimum.objective - TOLERANCE
 
 
 def parts_of(given_problem: Problem) -> tuple[Master, Relaxed, list[Restriction]]:
@@ -77,7 +78,7 @@ def parts_of(given_problem: Problem) -> tuple[Master, Relaxed, list[Restriction]
     master = Master(instance, kept_sets(instance, 100_000).sets, Grid.of(instance.sizes, UNITS))
     relaxed = master.solve(in_time(), 100.0)
     assert relaxed is not None
-    return master, relaxed, arc_flow._children(master, relaxed, Restriction())
+    return master, relaxed, branch_and_price._children(master, relaxed, Restriction())
 
 
 def test_a_search_divides_by_the_number_of_consumers_first() -> None:
@@ -101,41 +102,41 @@ def test_nothing_is_left_to_divide_where_the_relaxation_is_a_plan() -> None:
 
 
 def test_nothing_is_done_when_time_is_up_before_the_beginning() -> None:
-    record = Record(GIVEN)
-    search(Instance.of(GIVEN), (), record, too_late(), UNITS)
-    assert (record.best, record.bound) == (None, 0.0)
+    incumbent = Incumbent(GIVEN)
+    search(Instance.of(GIVEN), (), incumbent, too_late(), UNITS)
+    assert (incumbent.best, incumbent.bound) == (None, 0.0)
 
 
 def test_a_search_of_few_parts_leaves_a_bound_that_holds() -> None:
-    record = searched(GIVEN, most_nodes=1)
+    incumbent = searched(GIVEN, most_nodes=1)
     optimum = solve_exhaustively(GIVEN).objective
-    assert optimum - 1 < record.bound <= optimum + TOLERANCE
+    assert optimum - 1 < incumbent.bound <= optimum + TOLERANCE
 
 
 def test_no_part_is_looked_at_where_none_may_be() -> None:
-    record = searched(GIVEN, most_nodes=0)
-    assert record.best is None
+    incumbent = searched(GIVEN, most_nodes=0)
+    assert incumbent.best is None
 
 
 def test_a_plan_that_is_proven_already_is_not_looked_for_again() -> None:
-    record = Record(GIVEN)
-    record.offer(solve_exhaustively(GIVEN).assignment, "given")
-    searched(GIVEN, record)
-    assert record.is_optimal
-    assert record.best is not None
-    assert record.best.engine == "given"
+    incumbent = Incumbent(GIVEN)
+    incumbent.offer(solve_exhaustively(GIVEN).assignment, "given")
+    searched(GIVEN, incumbent)
+    assert incumbent.is_optimal
+    assert incumbent.best is not None
+    assert incumbent.best.engine == "given"
 
 
 @given(plain_problems(most=7), st.sampled_from([0.1, 0.5, 1.5]))
 @known
 def test_a_plan_that_is_good_enough_is_not_called_better_than_it_is(given_problem: Problem, gap: float) -> None:
     optimum = solve_exhaustively(given_problem).objective
-    record = Record(replace(given_problem, absolute_gap=gap))
-    record.offer(pack(given_problem, "bfd"), "bfd")
-    searched(record.problem, record)
-    assert record.bound <= optimum + TOLERANCE
-    assert record.objective <= optimum + gap + TOLERANCE
-    assert record.is_proven
+    incumbent = Incumbent(replace(given_problem, absolute_gap=gap))
+    incumbent.offer(pack(given_problem, "bfd"), "bfd")
+    searched(incumbent.problem, incumbent)
+    assert incumbent.bound <= optimum + TOLERANCE
+    assert incumbent.objective <= optimum + gap + TOLERANCE
+    assert incumbent.is_proven
 
 
 def test_what_is_within_the_gap_is_feasible_and_only_what_is_proven_optimal() -> None:
@@ -149,52 +150,52 @@ def test_what_is_within_the_gap_is_feasible_and_only_what_is_proven_optimal() ->
 
 def test_without_some_kept_sets_the_best_plan_is_the_best_without_them() -> None:
     given_problem = problem(60, 30, current={0: 1, 1: 1})
-    record = Record(given_problem)
-    search(Instance.of(given_problem), (), record, in_time(), UNITS)
-    assert record.best is not None
-    assert record.objective == pytest.approx(1.0)  # an empty consumer is given both, and it turns out to be theirs
+    incumbent = Incumbent(given_problem)
+    search(Instance.of(given_problem), (), incumbent, in_time(), UNITS)
+    assert incumbent.best is not None
+    assert incumbent.objective == pytest.approx(1.0)  # an empty consumer is given both, and it turns out to be theirs
     apart = problem(60, 30, current={0: 1, 1: 2}, packing_capacity=70.0)
-    record = Record(apart)
-    search(Instance.of(apart), kept_sets(Instance.of(apart), 100).sets[:1], record, in_time(), UNITS)
-    assert record.objective == pytest.approx(2.0)
+    incumbent = Incumbent(apart)
+    search(Instance.of(apart), kept_sets(Instance.of(apart), 100).sets[:1], incumbent, in_time(), UNITS)
+    assert incumbent.objective == pytest.approx(2.0)
 
 
 def test_more_consumers_than_there_may_be_are_no_plan() -> None:
-    record = searched(problem(60, 60, 60, max_consumers=2))
-    assert record.best is None
+    incumbent = searched(problem(60, 60, 60, max_consumers=2))
+    assert incumbent.best is None
 
 
 def test_a_partition_faster_than_a_consumer_is_alone() -> None:
-    record = searched(problem(250, 130, 20, 20, current={0: 1, 2: 1, 3: 1}))
-    assert record.best is not None
-    assert record.best.figures.saturated == (partition(0), partition(1))
-    assert record.objective == pytest.approx(3.2)
+    incumbent = searched(problem(250, 130, 20, 20, current={0: 1, 2: 1, 3: 1}))
+    assert incumbent.best is not None
+    assert incumbent.best.figures.saturated == (partition(0), partition(1))
+    assert incumbent.objective == pytest.approx(3.2)
 
 
 def test_a_problem_without_partitions_is_solved() -> None:
-    record = searched(problem())
-    assert record.best is not None
-    assert record.best.assignment == Assignment()
-    assert (record.objective, record.bound) == (0.0, 0.0)
+    incumbent = searched(problem())
+    assert incumbent.best is not None
+    assert incumbent.best.assignment == Assignment()
+    assert (incumbent.objective, incumbent.bound) == (0.0, 0.0)
 
 
 def test_partitions_nobody_writes_to_take_one_consumer_together() -> None:
-    record = searched(problem(0, 0, 0))
-    assert record.objective == pytest.approx(1.0)
-    assert record.is_optimal
+    incumbent = searched(problem(0, 0, 0))
+    assert incumbent.objective == pytest.approx(1.0)
+    assert incumbent.is_optimal
 
 
 def test_everything_that_is_pinned_stays_pinned() -> None:
     pinned = {partition(number): number % 3 + 1 for number in range(6)}
-    record = searched(problem(30, 20, 10, 40, 50, 60, current={0: 2, 1: 2}, pinned=pinned))
-    assert record.best is not None
-    assert record.best.assignment == Assignment(pinned)
-    assert record.is_optimal
+    incumbent = searched(problem(30, 20, 10, 40, 50, 60, current={0: 2, 1: 2}, pinned=pinned))
+    assert incumbent.best is not None
+    assert incumbent.best.assignment == Assignment(pinned)
+    assert incumbent.is_optimal
 
 
 @pytest.mark.parametrize("weight", [0.0, 1e-3, 1e3])
 def test_whatever_a_migration_costs_the_optimum_is_found(weight: float) -> None:
     given_problem = replace(GIVEN, migration_weight=weight)
-    record = searched(given_problem)
-    assert record.objective == pytest.approx(solve_exhaustively(given_problem).objective, rel=TOLERANCE)
-    assert record.is_optimal
+    incumbent = searched(given_problem)
+    assert incumbent.objective == pytest.approx(solve_exhaustively(given_problem).objective, rel=TOLERANCE)
+    assert incumbent.is_optimal

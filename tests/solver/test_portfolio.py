@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from solver import Problem, arc_flow, auto, construct
+from solver import Problem
 from solver.deadline import Deadline
-from solver.instance import Instance
-from solver.record import Record
-from solver.starts import start
+from solver.exact import branch_and_price
+from solver.exact.instance import Instance
+from solver.incumbent import Incumbent
+from solver.search import construct, portfolio
+from solver.search.starts import offer_heuristics
 from tests.controller.exhaustive import solve_exhaustively
 from tests.solver.small_problems import in_time, problem, too_late
 
@@ -16,17 +18,17 @@ TOLERANCE = 1e-5
 GIVEN = problem(62, 55, 48, 41, 37, 29, 23, current={number: number % 4 + 1 for number in range(7)})
 
 
-def ran(given_problem: Problem, engine: str = "auto") -> Record:
-    record = Record(given_problem)
-    auto.ENGINES[engine](Instance.of(given_problem), record, in_time())
-    return record
+def ran(given_problem: Problem, engine: str = "auto") -> Incumbent:
+    incumbent = Incumbent(given_problem)
+    portfolio.ENGINES[engine](Instance.of(given_problem), incumbent, in_time())
+    return incumbent
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The engines that are called, in their order; they still do their work."""
     made: list[str] = []
-    for module, name in ((arc_flow, "search"), (construct, "offer_plans"), (auto, "_search_by_cp_sat")):
+    for module, name in ((branch_and_price, "search"), (construct, "offer_plans"), (portfolio, "_search_by_cp_sat")):
         original = getattr(module, name)
 
         def spy(*args: object, _name: str = name, _original: object = original, **options: object) -> object:
@@ -37,21 +39,21 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-@pytest.mark.parametrize("engine", sorted(auto.ENGINES))
+@pytest.mark.parametrize("engine", sorted(portfolio.ENGINES))
 def test_every_engine_finds_and_proves_the_optimum_from_nothing(engine: str) -> None:
-    record = ran(GIVEN, engine)
-    assert record.objective == pytest.approx(solve_exhaustively(GIVEN).objective, abs=TOLERANCE)
-    assert record.is_optimal
+    incumbent = ran(GIVEN, engine)
+    assert incumbent.objective == pytest.approx(solve_exhaustively(GIVEN).objective, abs=TOLERANCE)
+    assert incumbent.is_optimal
 
 
-@pytest.mark.parametrize("engine", sorted(auto.ENGINES))
+@pytest.mark.parametrize("engine", sorted(portfolio.ENGINES))
 def test_no_engine_does_anything_when_time_is_up(engine: str) -> None:
-    record = Record(GIVEN)
-    auto.ENGINES[engine](Instance.of(GIVEN), record, too_late())
-    assert (record.best, record.bound) == (None, 0.0)
+    incumbent = Incumbent(GIVEN)
+    portfolio.ENGINES[engine](Instance.of(GIVEN), incumbent, too_late())
+    assert (incumbent.best, incumbent.bound) == (None, 0.0)
 
 
-@pytest.mark.parametrize("engine", sorted(auto.ENGINES))
+@pytest.mark.parametrize("engine", sorted(portfolio.ENGINES))
 def test_no_engine_is_at_a_loss_without_partitions(engine: str) -> None:
     assert ran(problem(), engine).objective == 0.0
 
@@ -63,10 +65,10 @@ def test_a_problem_for_which_there_is_time_is_searched_as_a_whole(calls: list[st
 
 def test_what_a_least_number_of_consumers_costs_is_found_where_empty_ones_seem_to_count(calls: list[str]) -> None:
     spread = problem(30, 25, 20, current={0: 1, 1: 1, 2: 1}, min_consumers=3)
-    record = ran(spread)
+    incumbent = ran(spread)
     assert calls == ["search", "search_by_cp_sat"]
-    assert record.objective == pytest.approx(solve_exhaustively(spread).objective, abs=TOLERANCE)
-    assert record.is_optimal
+    assert incumbent.objective == pytest.approx(solve_exhaustively(spread).objective, abs=TOLERANCE)
+    assert incumbent.is_optimal
 
 
 def hurried(given_problem: Problem) -> Problem:
@@ -85,48 +87,48 @@ def optimum() -> float:
 def test_a_problem_for_which_there_is_no_time_is_solved_in_parts_while_its_bound_is_raised(
     optimum: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auto, "_PASSES", 2)
-    record = ran(hurried(LARGE))
-    assert record.best is not None
-    assert record.best.figures.is_feasible
-    assert optimum - TOLERANCE <= record.objective <= 1.02 * optimum
-    assert 0.95 * optimum <= record.bound <= optimum + TOLERANCE
+    monkeypatch.setattr(portfolio, "_PASSES", 2)
+    incumbent = ran(hurried(LARGE))
+    assert incumbent.best is not None
+    assert incumbent.best.figures.is_feasible
+    assert optimum - TOLERANCE <= incumbent.objective <= 1.02 * optimum
+    assert 0.95 * optimum <= incumbent.bound <= optimum + TOLERANCE
 
 
 def test_parts_begin_with_nothing_and_end_with_a_plan(optimum: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "_PASSES", 1)
-    monkeypatch.setattr(auto, "_SMALL_PART", 10)
-    monkeypatch.setattr(auto, "_LARGE_PART", 15)
-    record = Record(LARGE)
-    auto.improve_by_parts(LARGE, record, in_time())
-    assert optimum - TOLERANCE <= record.objective <= 1.1 * optimum
+    monkeypatch.setattr(portfolio, "_PASSES", 1)
+    monkeypatch.setattr(portfolio, "_SMALL_PART", 10)
+    monkeypatch.setattr(portfolio, "_LARGE_PART", 15)
+    incumbent = Incumbent(LARGE)
+    portfolio.improve_by_parts(LARGE, incumbent, in_time())
+    assert optimum - TOLERANCE <= incumbent.objective <= 1.1 * optimum
 
 
 def test_neighbourhoods_improve_the_plan_that_there_is_and_make_none_themselves(
     optimum: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auto, "_PASSES", 2)
-    record = Record(LARGE)
-    auto.improve_by_neighbourhoods(LARGE, record, in_time())
-    assert record.best is None
-    start(LARGE, record, in_time())
-    before = record.objective
-    auto.improve_by_neighbourhoods(LARGE, record, in_time())
-    assert optimum - TOLERANCE <= record.objective < before
+    monkeypatch.setattr(portfolio, "_PASSES", 2)
+    incumbent = Incumbent(LARGE)
+    portfolio.improve_by_neighbourhoods(LARGE, incumbent, in_time())
+    assert incumbent.best is None
+    offer_heuristics(LARGE, incumbent, in_time())
+    before = incumbent.objective
+    portfolio.improve_by_neighbourhoods(LARGE, incumbent, in_time())
+    assert optimum - TOLERANCE <= incumbent.objective < before
 
 
 def test_nothing_is_improved_once_it_is_proven(calls: list[str]) -> None:
-    record = Record(LARGE)
-    start(LARGE, record, in_time())
-    before = record.best
-    record.raise_bound(record.objective)
-    auto.improve_by_neighbourhoods(LARGE, record, in_time())
-    assert record.best is before
+    incumbent = Incumbent(LARGE)
+    offer_heuristics(LARGE, incumbent, in_time())
+    before = incumbent.best
+    incumbent.raise_bound(incumbent.objective)
+    portfolio.improve_by_neighbourhoods(LARGE, incumbent, in_time())
+    assert incumbent.best is before
     assert calls == []
 
 
 def test_a_part_without_a_plan_is_an_error() -> None:
     impossible = problem(60, 60, 60, max_consumers=2)
-    for solve_part in (auto._solve_part, auto._solve_neighbourhood):
+    for solve_part in (portfolio._solve_part, portfolio._solve_neighbourhood):
         with pytest.raises(ValueError, match="no feasible plan"):
             solve_part(impossible, None, Deadline(at=0.0, clock=lambda: 1.0))

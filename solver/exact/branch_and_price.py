@@ -1,4 +1,4 @@
-"""The engine that proves: branch and price on the arc-flow model (see `master`).
+"""The engine that proves: branch and price on the arc-flow model (see `relaxation`), by whose name it is asked for.
 
 The relaxation is nearly integral once the number of consumers is: the search branches on that first, and then on
 whether a partition stays at home. Nodes are taken by their bound, the lowest first; ties by age.
@@ -11,23 +11,23 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from solver.bounds import fewest_bins
 from solver.deadline import Deadline
-from solver.instance import Instance
-from solver.kept import KeptSet
-from solver.knapsack import Grid
-from solver.master import Master, Relaxed, Restriction
-from solver.record import Record
+from solver.exact.bounds import fewest_bins
+from solver.exact.instance import Instance
+from solver.exact.kept import KeptSet
+from solver.exact.knapsack import Grid
+from solver.exact.master import Master, Relaxed, Restriction
+from solver.incumbent import Incumbent
 
 NAME = "arc-flow"
 FINE, MEDIUM = 16_384, 4_096
-"""Units to a capacity: the finer, the fewer paths are missed by rounding, and the longer a search for paths takes."""
+"""Units to a capacity: the finer, the fewer patterns are missed by rounding, and the longer the search for them."""
 _WIDTH = 0.05
 """In consumers: columns with a reduced cost up to this are what an integral solution is made of."""
 _INTEGERS = 0.6
 """Of the time that is left, for SCIP to look for an integral solution."""
 _FRACTIONAL = 1e-6
-_MOST_PATHS = 20_000
+_MOST_PATTERNS = 20_000
 _RELAXING = 0.7
 """Of the time that is left, for the first relaxation."""
 
@@ -46,21 +46,21 @@ class _Node:
 def search(
     instance: Instance,
     kept: Sequence[KeptSet],
-    record: Record,
+    incumbent: Incumbent,
     deadline: Deadline,
     units: int,
     *,
     most_nodes: int = 1_000_000,
     dive: bool = False,
 ) -> None:
-    """Branches and prices from the record's best plan on, until it is proven or time is up.
+    """Branches and prices from the incumbent's best plan on, until it is proven or time is up.
 
     Args:
         instance: what is to be solved.
         kept: the kept sets that there are. Leave some out, and the bound is only one of plans without them.
-        record: where to put plans and bounds.
+        incumbent: where to put plans and bounds.
         deadline: when to stop.
-        units: to a capacity, in the search for paths.
+        units: to a capacity, in the search for patterns.
         most_nodes: how many parts of the search space to look at.
         dive: whether to go straight for a good plan first, as when the kept sets are too many for a proof.
     """
@@ -80,40 +80,40 @@ def search(
     # Parts that had to be left though they may hold something better: nothing is left there to branch on.
     left = math.inf
     while nodes and not deadline.passed and visited < most_nodes:
-        record.raise_bound(min(nodes[0].bound, left))
-        if nodes[0].bound >= record.cutoff:
+        incumbent.raise_bound(min(nodes[0].bound, left))
+        if nodes[0].bound >= incumbent.cutoff:
             break
         node = nodes[0]
         master.restrict(node.restriction)
-        ceiling = min(record.cutoff, len(instance.sizes) * (1 + problem.migration_weight))
+        ceiling = min(incumbent.cutoff, len(instance.sizes) * (1 + problem.migration_weight))
         # A relaxation that does not come to an end in time is still good for a plan: the first one leaves time for it.
         budget = deadline if visited else deadline.within(_RELAXING * deadline.remaining)
         relaxed = master.solve(budget, ceiling, close)
         if relaxed is None:
             return
         bound = max(node.bound, relaxed.bound)
-        finished = relaxed.complete or bound >= record.cutoff
+        finished = relaxed.complete or bound >= incumbent.cutoff
         if not finished and len(nodes) == 1:
-            record.raise_bound(min(bound, left))
-        if dive and bound < record.cutoff and not relaxed.is_integral:
+            incumbent.raise_bound(min(bound, left))
+        if dive and bound < incumbent.cutoff and not relaxed.is_integral:
             dived = master.dive(relaxed, deadline.within(_RELAXING * deadline.remaining), ceiling, close)
             if dived is not None:
-                _complete(master, dived, 0.0, record, deadline)
+                _complete(master, dived, 0.0, incumbent, deadline)
         if not finished:
-            _complete(master, relaxed, _WIDTH, record, deadline)
+            _complete(master, relaxed, _WIDTH, incumbent, deadline)
             return
         heapq.heappop(nodes)
         visited += 1
-        if bound >= record.cutoff:
+        if bound >= incumbent.cutoff:
             left = min(left, bound)
             continue
         if relaxed.is_integral:
-            record.offer(instance.assignment(master.rounded(relaxed)), NAME)
+            incumbent.offer(instance.assignment(master.rounded(relaxed)), NAME)
         children = _children(master, relaxed, node.restriction)
         worth_looking = not _splits_consumers(children, node.restriction) and _is_power_of_two(visited)
-        if (worth_looking or not children) and bound < record.cutoff:
-            bound = max(bound, _exhausted(master, relaxed, bound, record, deadline))
-        if bound >= record.cutoff:
+        if (worth_looking or not children) and bound < incumbent.cutoff:
+            bound = max(bound, _exhausted(master, relaxed, bound, incumbent, deadline))
+        if bound >= incumbent.cutoff:
             left = min(left, bound)
             continue
         if not children:
@@ -122,46 +122,48 @@ def search(
             age += 1
             heapq.heappush(nodes, _Node(bound, age, child))
     lowest = nodes[0].bound if nodes else math.inf
-    record.raise_bound(min(lowest, left, record.objective))
+    incumbent.raise_bound(min(lowest, left, incumbent.objective))
 
 
 def _complete(
     master: Master,
     relaxed: Relaxed,
     width: float,
-    record: Record,
+    incumbent: Incumbent,
     deadline: Deadline,
     more: Iterable[tuple[int, ...]] = (),
 ) -> float:
-    """Offers the best plan of the columns up to `width` and of the paths `more`, if it is better than the record's.
+    """Offers the best plan of the columns up to `width` and of the patterns `more`, if it beats the incumbent's.
 
     Returns:
         What none of them is better than.
     """
     # SCIP looks at the clock now and then only, and what it finds must come back in time.
     budget = deadline.within(_INTEGERS * deadline.remaining)
-    packing, objective = master.best_packing(relaxed, width, budget, record.tolerance / 10, record.objective, more)
-    if packing is not None:
-        record.offer(master.instance.assignment(packing), NAME)
+    placement, objective = master.best_placement(
+        relaxed, width, budget, incumbent.tolerance / 10, incumbent.objective, more
+    )
+    if placement is not None:
+        incumbent.offer(master.instance.assignment(placement), NAME)
     return objective
 
 
-def _exhausted(master: Master, relaxed: Relaxed, bound: float, record: Record, deadline: Deadline) -> float:
+def _exhausted(master: Master, relaxed: Relaxed, bound: float, incumbent: Incumbent, deadline: Deadline) -> float:
     """Looks for a good plan first, and then at every column that a better one could be made of, if they are few.
 
     Returns:
         What no plan in this part is better than.
     """
-    _complete(master, relaxed, _WIDTH, record, deadline)
-    if bound >= record.cutoff or deadline.passed:
+    _complete(master, relaxed, _WIDTH, incumbent, deadline)
+    if bound >= incumbent.cutoff or deadline.passed:
         return bound
     # Reduced costs are those of this relaxation: what its part is known not to be better than may be more.
-    goal = record.objective
+    goal = incumbent.objective
     width = goal - relaxed.bound
-    paths = master.paths_within(width, relaxed.prices, relaxed.room_prices, _MOST_PATHS, deadline)
-    if paths is None:
+    patterns = master.patterns_within(width, relaxed.prices, relaxed.room_prices, _MOST_PATTERNS, deadline)
+    if patterns is None:
         return bound
-    return max(bound, min(goal, _complete(master, relaxed, width, record, deadline, paths)))
+    return max(bound, min(goal, _complete(master, relaxed, width, incumbent, deadline, patterns)))
 
 
 def _children(master: Master, relaxed: Relaxed, of: Restriction) -> list[Restriction]:

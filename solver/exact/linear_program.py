@@ -13,7 +13,7 @@ from ortools.math_opt.core.python import solver as mathopt_core
 from pybind11_abseil.status import StatusNotOk
 
 from solver.deadline import Deadline
-from solver.instance import Floats
+from solver.exact.instance import Floats
 
 _FOUND = (result_pb2.TERMINATION_REASON_OPTIMAL, result_pb2.TERMINATION_REASON_FEASIBLE)
 
