@@ -28,7 +28,7 @@ from heuristics import HEURISTICS
 from solver import Problem, Status, solve
 from solver.deadline import Deadline
 from solver.incumbent import Incumbent
-from solver.search.portfolio import improve_by_neighbourhoods, improve_by_parts
+from solver.search.portfolio import Portfolio
 from solver.search.starts import offer_heuristics
 
 CAPACITY = 100.0
@@ -38,7 +38,7 @@ LARGEST = {"cbc": 32, "highs": 32, "cp-sat": 200, "arc-flow": 1000, "parts": 100
 """The most partitions that an engine is tried on: the models of the others cannot be built in time for more."""
 SMALLEST = {"parts": 1000, "neighbourhoods": 1000}
 """The fewest: they are for large groups."""
-PHASES = {"parts": improve_by_parts, "neighbourhoods": improve_by_neighbourhoods}
+PHASES = {"parts": Portfolio().improve_by_parts, "neighbourhoods": Portfolio().improve_by_neighbourhoods}
 ALL = ("auto", "arc-flow", "cp-sat", *LITERAL, *PHASES, "mbfp", "mwf", "bfd")
 _HEADINGS = (
     "partitions, delta",

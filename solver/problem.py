@@ -64,32 +64,20 @@ class Problem:
                 require_speed(speed, partition)
             except ValueError as error:
                 raise ProblemError(str(error)) from None
-        _require_positive("capacity", self.capacity)
+        _require(self.capacity > 0, "capacity", self.capacity, "a number of bytes/s above 0")
         for consumer, capacity in self.capacities.items():
-            _require_positive(f"the capacity of consumer {consumer}", capacity)
-            if capacity > self.capacity:
-                raise ProblemError(
-                    f"the capacity of consumer {consumer} is {capacity}: it must not be above capacity, {self.capacity}"
-                )
+            right = f"a number of bytes/s above 0 and not above capacity, {self.capacity}"
+            _require(0 < capacity <= self.capacity, f"the capacity of consumer {consumer}", capacity, right)
         if self.packing_capacity is not None:
-            _require_positive("packing_capacity", self.packing_capacity)
-            if self.packing_capacity > self.capacity:
-                raise ProblemError(
-                    f"packing_capacity is {self.packing_capacity}: it must not be above capacity, {self.capacity}"
-                )
-        if not (math.isfinite(self.migration_weight) and self.migration_weight >= 0):
-            raise ProblemError(f"migration_weight is {self.migration_weight}: it must be a number, 0 or more")
-        if not (math.isfinite(self.time_limit_s) and self.time_limit_s > 0):
-            raise ProblemError(f"time_limit_s is {self.time_limit_s}: it must be a number of seconds above 0")
-        if not (math.isfinite(self.absolute_gap) and self.absolute_gap >= 0):
-            raise ProblemError(f"absolute_gap is {self.absolute_gap}: it must be a number of consumers, 0 or more")
-        if self.min_consumers < 0:
-            raise ProblemError(f"min_consumers is {self.min_consumers}: it must be 0 or more")
-        if self.max_consumers is not None and self.max_consumers < max(1, self.min_consumers):
-            raise ProblemError(
-                f"max_consumers is {self.max_consumers}: it must be at least 1 and at least min_consumers, "
-                f"{self.min_consumers}"
-            )
+            right = f"a number of bytes/s above 0 and not above capacity, {self.capacity}"
+            _require(0 < self.packing_capacity <= self.capacity, "packing_capacity", self.packing_capacity, right)
+        _require(self.migration_weight >= 0, "migration_weight", self.migration_weight, "a number, 0 or more")
+        _require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "a number of seconds above 0")
+        _require(self.absolute_gap >= 0, "absolute_gap", self.absolute_gap, "a number of consumers, 0 or more")
+        _require(self.min_consumers >= 0, "min_consumers", self.min_consumers, "0 or more")
+        if self.max_consumers is not None:
+            right = f"at least 1 and at least min_consumers, {self.min_consumers}"
+            _require(self.max_consumers >= max(1, self.min_consumers), "max_consumers", self.max_consumers, right)
         for partition, consumer in sorted(self.pinned.items()):
             if partition in self.immovable and self.current.get(partition, consumer) != consumer:
                 raise ProblemError(
@@ -126,6 +114,6 @@ class Problem:
         return self.capacity_of(consumer) * (self.packing_capacity / self.capacity)
 
 
-def _require_positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise ProblemError(f"{name} is {value}: it must be a number of bytes/s above 0")
+def _require(holds: bool, name: str, value: float, right: str) -> None:
+    if not (holds and math.isfinite(value)):
+        raise ProblemError(f"{name} is {value}: it must be {right}")

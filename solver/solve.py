@@ -5,14 +5,13 @@ import threading
 
 from solver.deadline import Deadline, now
 from solver.evaluation import evaluate
-from solver.incumbent import Incumbent
+from solver.incumbent import Found, Incumbent
+from solver.parameters import TUNED
 from solver.problem import Problem
 from solver.search.starts import HEURISTICS, STARTS, offer_first, offer_heuristics, pack
 from solver.solution import Solution, Status
 
 EXACT = ("auto", "arc-flow", "cp-sat")
-_WINDING_UP = 0.04
-"""Of the time limit: engines stop so long before it, for what still holds the interpreter then delays the answer."""
 ENGINES: tuple[str, ...] = (*EXACT, *HEURISTICS)
 """The names that `solve` takes."""
 
@@ -36,9 +35,10 @@ def solve(problem: Problem, engine: str = "auto") -> Solution:
     status = (
         _heuristic(problem, engine, incumbent) if engine in HEURISTICS else _exact(problem, engine, incumbent, started)
     )
-    best = incumbent.best
+    best, reason = incumbent.best, ""
     if best is None:
-        return _infeasible(problem, incumbent, started)
+        status = Status.INFEASIBLE
+        best, reason = _least_overloaded(problem)
     figures = best.figures
     return Solution(
         assignment=best.assignment,
@@ -50,6 +50,8 @@ def solve(problem: Problem, engine: str = "auto") -> Solution:
         lower_bound=min(incumbent.bound, figures.objective),
         seconds=now() - started,
         saturated=figures.saturated,
+        excess=figures.excess,
+        reason=reason,
     )
 
 
@@ -66,8 +68,8 @@ def _heuristic(problem: Problem, name: str, incumbent: Incumbent) -> Status:
     return Status.HEURISTIC
 
 
-def _infeasible(problem: Problem, incumbent: Incumbent, started: float) -> Solution:
-    """What is left where no plan keeps all rules."""
+def _least_overloaded(problem: Problem) -> tuple[Found, str]:
+    """What is left where no plan keeps all rules, and which rule that is."""
     from solver.exact.bounds import fewest_bins
     from solver.exact.instance import Instance
     from solver.search import construct
@@ -82,19 +84,7 @@ def _infeasible(problem: Problem, incumbent: Incumbent, started: float) -> Solut
         reason = "; ".join(figures.violations)
     if figures.excess:
         reason += f": {figures.excess:.6g} bytes/s are above what the consumers can read"
-    return Solution(
-        assignment=plan,
-        engine=construct.NAME,
-        status=Status.INFEASIBLE,
-        consumers=figures.consumers,
-        rscore=figures.rscore,
-        objective=figures.objective,
-        lower_bound=min(incumbent.bound, figures.objective),
-        seconds=now() - started,
-        saturated=figures.saturated,
-        excess=figures.excess,
-        reason=reason,
-    )
+    return Found(plan, construct.NAME, figures), reason
 
 
 def _exact(problem: Problem, engine: str, incumbent: Incumbent, started: float) -> Status:
@@ -111,7 +101,7 @@ def _exact(problem: Problem, engine: str, incumbent: Incumbent, started: float) 
 
     def work() -> None:
         try:
-            engines_stop = deadline.earlier(_WINDING_UP * problem.time_limit_s)
+            engines_stop = deadline.earlier(TUNED.winding_up * problem.time_limit_s)
             offer_heuristics(problem, incumbent, engines_stop)
             # Loading NumPy and OR-Tools takes longer than some limits: it is done here, where nobody has to wait for
             # it, and where it is needed.

@@ -18,22 +18,10 @@ from solver.exact.kept import KeptSet
 from solver.exact.knapsack import Grid
 from solver.exact.master import Master, Relaxed, Restriction
 from solver.incumbent import Incumbent
+from solver.parameters import TUNED, Parameters
 
 NAME = "arc-flow"
-FINE, MEDIUM = 16_384, 4_096
-"""Units to a capacity: the finer, the fewer patterns are missed by rounding, and the longer the search for them."""
-_WIDTH = 0.05
-"""In consumers: columns with a reduced cost up to this are what an integral solution is made of."""
-_INTEGERS = 0.6
-"""Of the time that is left, for SCIP to look for an integral solution."""
 _FRACTIONAL = 1e-6
-_MOST_PATTERNS = 20_000
-_RELAXING = 0.7
-"""Of the time that is left, for the first relaxation."""
-
-
-_CLOSE = 3e-4
-"""How far relaxations are from their optimum, as a share of it, where a plan is wanted soon and no proof."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,6 +40,7 @@ def search(
     *,
     most_nodes: int = 1_000_000,
     dive: bool = False,
+    tuned: Parameters = TUNED,
 ) -> None:
     """Branches and prices from the incumbent's best plan on, until it is proven or time is up.
 
@@ -63,6 +52,7 @@ def search(
         units: to a capacity, in the search for patterns.
         most_nodes: how many parts of the search space to look at.
         dive: whether to go straight for a good plan first, as when the kept sets are too many for a proof.
+        tuned: what it is tuned by.
     """
     problem = instance.problem
     root = Restriction(
@@ -71,10 +61,10 @@ def search(
     )
     if deadline.passed or root.fewest > root.most:
         return
-    master = Master(instance, kept, Grid.of(instance.sizes, units))
+    master = Master(instance, kept, Grid.of(instance.sizes, units), tuned)
     if not deadline.passed:
         master.add_best_sets(instance.sizes)
-    close = _CLOSE if dive else 0.0
+    close = tuned.dive_close if dive else 0.0
     nodes = [_Node(-math.inf, 0, root)]
     age = visited = 0
     # Parts that had to be left though they may hold something better: nothing is left there to branch on.
@@ -87,7 +77,7 @@ def search(
         master.restrict(node.restriction)
         ceiling = min(incumbent.cutoff, len(instance.sizes) * (1 + problem.migration_weight))
         # A relaxation that does not come to an end in time is still good for a plan: the first one leaves time for it.
-        budget = deadline if visited else deadline.within(_RELAXING * deadline.remaining)
+        budget = deadline if visited else deadline.within(tuned.relaxing * deadline.remaining)
         relaxed = master.solve(budget, ceiling, close)
         if relaxed is None:
             return
@@ -96,11 +86,11 @@ def search(
         if not finished and len(nodes) == 1:
             incumbent.raise_bound(min(bound, left))
         if dive and bound < incumbent.cutoff and not relaxed.is_integral:
-            dived = master.dive(relaxed, deadline.within(_RELAXING * deadline.remaining), ceiling, close)
+            dived = master.dive(relaxed, deadline.within(tuned.relaxing * deadline.remaining), ceiling, close)
             if dived is not None:
                 _complete(master, dived, 0.0, incumbent, deadline)
         if not finished:
-            _complete(master, relaxed, _WIDTH, incumbent, deadline)
+            _complete(master, relaxed, tuned.width, incumbent, deadline)
             return
         heapq.heappop(nodes)
         visited += 1
@@ -139,7 +129,7 @@ def _complete(
         What none of them is better than.
     """
     # SCIP looks at the clock now and then only, and what it finds must come back in time.
-    budget = deadline.within(_INTEGERS * deadline.remaining)
+    budget = deadline.within(master.tuned.integers * deadline.remaining)
     placement, objective = master.best_placement(
         relaxed, width, budget, incumbent.tolerance / 10, incumbent.objective, more
     )
@@ -154,13 +144,13 @@ def _exhausted(master: Master, relaxed: Relaxed, bound: float, incumbent: Incumb
     Returns:
         What no plan in this part is better than.
     """
-    _complete(master, relaxed, _WIDTH, incumbent, deadline)
+    _complete(master, relaxed, master.tuned.width, incumbent, deadline)
     if bound >= incumbent.cutoff or deadline.passed:
         return bound
     # Reduced costs are those of this relaxation: what its part is known not to be better than may be more.
     goal = incumbent.objective
     width = goal - relaxed.bound
-    patterns = master.patterns_within(width, relaxed.prices, relaxed.room_prices, _MOST_PATTERNS, deadline)
+    patterns = master.patterns_within(width, relaxed.prices, master.tuned.most_patterns, deadline)
     if patterns is None:
         return bound
     return max(bound, min(goal, _complete(master, relaxed, width, incumbent, deadline, patterns)))

@@ -15,13 +15,10 @@ from solver.exact.instance import FIT_TOLERANCE, Floats, Instance, Ints
 from solver.exact.kept import KeptPricing, KeptSet, Listing
 from solver.exact.knapsack import best_sets
 from solver.exact.relaxation import KeptSets, Prices, Relaxation, lagrangian_bound
+from solver.parameters import TUNED, Parameters
 
 _GAIN = 1e-7
 """What a column must gain to be worth adding, in consumers."""
-_CLOSE = 1e-4
-"""Share of its value that the relaxation may be above its bound and be done."""
-_SLOW, _PATIENCE = 2e-5, 10
-"""The relaxation is done when in so many iterations in a row it gains less than this share of its value."""
 _AT_A_TIME = 1000
 """Kept sets that are added between two looks at the clock."""
 
@@ -42,6 +39,7 @@ def coarse_bound(
     units: int,
     consumers: tuple[int, int],
     deadline: Deadline,
+    tuned: Parameters = TUNED,
 ) -> Coarse:
     """A lower bound of the objective over all assignments with so many consumers, the fewest and the most.
 
@@ -51,13 +49,14 @@ def coarse_bound(
         units: to a capacity; the finer, the higher the bound and the longer it takes.
         consumers: the fewest and the most.
         deadline: when to stop.
+        tuned: what it is tuned by.
     """
     relaxation = _Coarse(instance, units, consumers, listing.partial)
     for start in range(0, len(listing.sets), _AT_A_TIME):
         if deadline.passed:
             break
         relaxation.add_kept(listing.sets[start : start + _AT_A_TIME])
-    return Coarse(relaxation.bound(deadline), tuple(relaxation.kept))
+    return Coarse(relaxation.bound(deadline, tuned), tuple(relaxation.kept))
 
 
 class _Coarse:
@@ -126,7 +125,7 @@ class _Coarse:
     def _arrays(self, kept: Sequence[KeptSet]) -> KeptSets:
         return KeptSets.of(kept, self._levels(np.array([k.room for k in kept])))
 
-    def bound(self, deadline: Deadline) -> float:
+    def bound(self, deadline: Deadline, tuned: Parameters) -> float:
         """The best bound that there is time for."""
         listed = self._arrays(self.kept)
         best = value = -np.inf
@@ -139,15 +138,15 @@ class _Coarse:
             at = self._model.prices(point)
             added, values = self._add_best_patterns(at.rows, at.rooms)
             added += self._generate(at)
-            slow = slow + 1 if abs(before - value) < _SLOW * value else 0
-            is_last = not added or slow == _PATIENCE
+            slow = slow + 1 if abs(before - value) < tuned.coarse_slow * value else 0
+            is_last = not added or slow == tuned.coarse_patience
             true_prices = np.maximum(at.rooms, values)
             # Prices at which an empty bin could be filled for more than it costs prove little: they are also tried at
             # a scale at which it cannot (Farley 1990).
             for scale in {1.0, max(1.0, float(values[-1]) / max(at.per_bin, _GAIN))}:
                 reached = self._bound(at.items / scale, true_prices / scale, at.per_bin, listed, fine=is_last)
                 best = max(best, reached)
-            if is_last or value - best <= _CLOSE * value:
+            if is_last or value - best <= tuned.coarse_close * value:
                 break
         return best
 

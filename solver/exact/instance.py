@@ -212,8 +212,7 @@ class Instance:
         if not self.idle:
             return
         problem = self.problem
-        unit = problem.capacity
-        closed = {c for c, load in loads.items() if load > problem.capacity_of(c) / unit + FIT_TOLERANCE}
+        closed = {c for c, load in loads.items() if load > problem.capacity_of(c) / problem.capacity + FIT_TOLERANCE}
         open_ = [
             (load, consumer)
             for consumer, load in loads.items()
@@ -221,26 +220,23 @@ class Instance:
         ]
         refuge = min(open_)[1] if open_ else None
         missing = min(problem.min_consumers, len(problem.speeds)) - len(loads)
-        for partition in self.idle[: max(0, missing)]:
-            current = problem.current.get(partition)
-            consumer = current if current is not None and current not in loads else problem.first_consumer
+
+        def opened(preferred: ConsumerId | None) -> ConsumerId:
+            consumer = problem.first_consumer if preferred is None or preferred in loads else preferred
             while consumer in loads:
                 consumer += 1
-            consumers[partition] = consumer
             loads[consumer] = 0.0
-        for partition in self.idle[max(0, missing) :]:
+            return consumer
+
+        for number, partition in enumerate(self.idle):
             current = problem.current.get(partition)
-            if current is not None and current in loads and current not in closed:
+            if number < missing:
+                consumers[partition] = opened(current)
+            elif current is not None and current in loads and current not in closed:
                 consumers[partition] = current
-                continue
-            if refuge is None:
-                refuge = current if current is not None and current not in loads else None
-                if refuge is None:
-                    refuge = problem.first_consumer
-                    while refuge in loads:
-                        refuge += 1
-                loads[refuge] = 0.0
-            consumers[partition] = refuge
+            else:
+                refuge = opened(current) if refuge is None else refuge
+                consumers[partition] = refuge
 
 
 class FreeConsumers:

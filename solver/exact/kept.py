@@ -83,7 +83,7 @@ def kept_set(instance: Instance, number: int, items: Iterable[int]) -> KeptSet |
 def most_kept(instance: Instance, bins: Iterable[int]) -> list[KeptSet]:
     """For each of `bins` the set that leaves least behind, or nearly so (a subset sum on a grid)."""
     pricing = KeptPricing(instance, sorted(bins), lambda rooms: np.zeros(len(rooms), dtype=np.int64))
-    return pricing.best(np.zeros(len(instance.sizes)), np.zeros(1))
+    return pricing.best(instance.sizes, np.zeros(1))
 
 
 class KeptPricing:

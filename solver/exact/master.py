@@ -15,15 +15,13 @@ from solver.exact.instance import FIT_TOLERANCE, Floats, Instance, Ints, Placeme
 from solver.exact.kept import KeptSet
 from solver.exact.knapsack import BestSets, Grid, best_sets, best_values, profitable_sets
 from solver.exact.relaxation import KeptSets, Prices, Relaxation, lagrangian_bound
+from solver.parameters import TUNED, Parameters
 
 WHOLE = 1 + 1e-6
 """The level of an empty bin, in capacities: above all others, as a partition that is too fast needs one to itself."""
 _GAIN = 1e-9
 """What a pattern must gain to be worth adding, in consumers."""
 _INTEGRAL = 1e-6
-_DIVE_SHARE = 40
-_FEW = 20
-"""Patterns: where fewer are found for the levels, others are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +52,7 @@ class Relaxed:
     kept_costs: Floats
     """The reduced cost of each kept set: what the objective grows by, at least, if it is chosen."""
     pattern_costs: Floats
-    prices: Floats
-    """What it is worth to cover each item."""
-    room_prices: Floats
-    """What a room of each level costs."""
+    prices: Prices
     missing: float
     """How many items were left out."""
     complete: bool
@@ -73,8 +68,9 @@ class Relaxed:
 class Master:
     """The relaxation, and the columns that it has."""
 
-    def __init__(self, instance: Instance, kept: Sequence[KeptSet], grid: Grid) -> None:
+    def __init__(self, instance: Instance, kept: Sequence[KeptSet], grid: Grid, tuned: Parameters = TUNED) -> None:
         self.instance = instance
+        self.tuned = tuned
         self.kept = kept
         self.grid = grid
         self.patterns: list[tuple[int, ...]] = []
@@ -161,15 +157,11 @@ class Master:
         """
         best: Relaxed | None = None
         bound = -np.inf
-        first = True
         while not deadline.passed:
             # New bounds leave the last solution dual feasible, new patterns leave it primal feasible.
             known_patterns = len(self.patterns)
-            point = self._program.relax(deadline, dual=first)
-            first = False
-            if point is None:
-                return best
-            if deadline.passed:
+            point = self._program.relax(deadline, dual=best is None)
+            if point is None or deadline.passed:
                 return best
             prices = self._model.prices(point)
             added, reached = self._price(prices, deadline, cutoff)
@@ -183,8 +175,7 @@ class Master:
                 patterns=point.values[patterns],
                 kept_costs=point.reduced_costs[self._kept_columns],
                 pattern_costs=point.reduced_costs[patterns],
-                prices=prices.items,
-                room_prices=prices.rooms,
+                prices=prices,
                 missing=float(point.values[self._model.missing].sum()),
                 complete=not added,
             )
@@ -195,33 +186,32 @@ class Master:
 
     def _price(self, at: Prices, deadline: Deadline, cutoff: float) -> tuple[int, float]:
         """Adds the patterns that gain at these prices, and says how many they are and what bound the prices prove."""
-        prices, room_prices = at.items, at.rooms
         widest = int(self.grid.room(np.array([self._widest]))[0])
-        sets = best_sets(prices, self.grid.up, widest)
+        sets = best_sets(at.items, self.grid.up, widest)
         rooms = np.minimum(self.levels, self._widest)
         units = self.grid.room(rooms)
-        gaining = sets.values[units] > room_prices + _GAIN
+        gaining = sets.values[units] > at.rooms + _GAIN
         added = 0
         if gaining.any():
             added = self.add_patterns(sets.sets_in(np.unique(units[gaining])))
-            if added < _FEW:
-                added += self.add_patterns(self._with_each_item(sets, prices, room_prices))
+            if added < self.tuned.few_patterns:
+                added += self.add_patterns(self._with_each_item(sets, at.items, float(at.rooms[-1])))
         true_prices: Floats | None = None
         if not added:
-            missed = self._missed(prices, room_prices, deadline)
+            missed = self._missed(at, deadline)
             if missed is not None:
                 added = self.add_patterns(missed)
-                true_prices = None if added else room_prices
+                true_prices = None if added else at.rooms
         if true_prices is None:
-            true_prices = np.maximum(room_prices, self._values_at_most(prices, rooms))
-        return added, self._bound(prices, true_prices, at.per_bin, cutoff)
+            true_prices = np.maximum(at.rooms, self._values_at_most(at.items, rooms))
+        return added, self._bound(at.items, true_prices, at.per_bin, cutoff)
 
-    def _with_each_item(self, sets: BestSets, prices: Floats, room_prices: Floats) -> list[tuple[int, ...]]:
+    def _with_each_item(self, sets: BestSets, prices: Floats, whole: float) -> list[tuple[int, ...]]:
         """For each item, the set that it is worth most with in an empty bin, where that gains."""
         widest = len(sets.values) - 1
         items = np.flatnonzero((prices > 0) & (self.grid.up <= widest))
         rooms = widest - self.grid.up[items]
-        gaining = prices[items] + sets.values[rooms] > room_prices[-1] + _GAIN
+        gaining = prices[items] + sets.values[rooms] > whole + _GAIN
         items, rooms = items[gaining], rooms[gaining]
         return [
             tuple(sorted((item, *others)))
@@ -229,22 +219,22 @@ class Master:
             if item not in others
         ]
 
-    def _missed(self, prices: Floats, room_prices: Floats, deadline: Deadline) -> list[tuple[int, ...]] | None:
+    def _missed(self, at: Prices, deadline: Deadline) -> list[tuple[int, ...]] | None:
         """The patterns that gain and that rounding sizes up hides; None where there are too many to look for."""
-        return [] if self.grid.is_exact else self.patterns_within(-_GAIN, prices, room_prices, 200_000, deadline)
+        return [] if self.grid.is_exact else self.patterns_within(-_GAIN, at, self.tuned.missed_patterns, deadline)
 
     def patterns_within(
-        self, width: float, prices: Floats, room_prices: Floats, at_most: int, deadline: Deadline
+        self, width: float, at: Prices, at_most: int, deadline: Deadline
     ) -> list[tuple[int, ...]] | None:
         """Every pattern whose reduced cost is at most `width`; None where they are too many, or time is up."""
-        coarse = Grid.of(self.instance.sizes, min(self.grid.units, max(1024, 6_000_000 // max(1, len(prices)))))
+        coarse = Grid.of(self.instance.sizes, min(self.grid.units, max(1024, 6_000_000 // max(1, len(at.items)))))
         within = self.levels <= self._widest
         return profitable_sets(
-            prices,
+            at.items,
             self.instance.sizes,
             coarse,
             np.append(self.levels[within], self._widest),
-            np.append(room_prices[within], room_prices[-1]),
+            np.append(at.rooms[within], at.rooms[-1]),
             tolerance=-width,
             at_most=at_most,
             stop=lambda: deadline.passed,
@@ -335,7 +325,9 @@ class Master:
             if not len(open_) or bool((kept[open_] > 1 - _INTEGRAL).all()):
                 break
             ranked = open_[np.argsort(-kept[open_], kind="stable")]
-            chosen = ranked[: max(1, int((kept[open_] > 1 - _INTEGRAL).sum()) + len(open_) // _DIVE_SHARE)]
+            chosen = ranked[
+                : max(1, int((kept[open_] > 1 - _INTEGRAL).sum()) + int(len(open_) * self.tuned.dive_share))
+            ]
             # Two sets of one bin cannot both be chosen: the first stands for it.
             _, first = np.unique(self._sets.bins[chosen], return_index=True)
             for index in chosen[np.sort(first)].tolist():

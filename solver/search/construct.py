@@ -11,18 +11,12 @@ from domain.assignment import Assignment, ConsumerId
 from solver.deadline import Deadline
 from solver.exact.bounds import fewest_bins, pooled_bound
 from solver.exact.instance import FIT_TOLERANCE, Instance
-from solver.exact.knapsack import best_sets
+from solver.exact.kept import most_kept
 from solver.incumbent import Incumbent
+from solver.parameters import TUNED, Parameters
 from solver.problem import Problem
 
 NAME = "least-eviction"
-_UNITS = 4096
-"""To a capacity, in the choice of what an overloaded consumer keeps."""
-_MOST_PLANS = 6
-_MOST_TRIED = 20
-"""Consumers that are tried to be cleared for an item."""
-_MOST_FAILURES = 30
-"""Items for which no consumer could be cleared: after so many there is no room to be made."""
 
 
 def prepare(problem: Problem, incumbent: Incumbent, deadline: Deadline) -> Instance:
@@ -34,7 +28,7 @@ def prepare(problem: Problem, incumbent: Incumbent, deadline: Deadline) -> Insta
     return instance
 
 
-def offer_plans(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
+def offer_plans(instance: Instance, incumbent: Incumbent, deadline: Deadline, tuned: Parameters = TUNED) -> None:
     """Tries the numbers of consumers to close that promise most, as long as one could be better than the incumbent."""
     kept = _keep_most(instance)
     loads = [float(instance.sizes[list(bin_.own + bin_.required)].sum()) for bin_ in instance.bins]
@@ -55,11 +49,11 @@ def offer_plans(instance: Instance, incumbent: Incumbent, deadline: Deadline) ->
         estimates.append((consumers + instance.weight * penalty, closings))
         if opened - closings <= fewest:
             break
-    for estimate, closings in sorted(estimates)[:_MOST_PLANS]:
+    for estimate, closings in sorted(estimates)[: tuned.rule_plans]:
         if deadline.passed or estimate >= incumbent.cutoff:
             return
-        incumbent.offer(plan(instance, kept, frozenset(closable[:closings])), NAME)
-        incumbent.offer(plan(instance, kept, frozenset(closable[:closings]), clearing=False), NAME)
+        for clearing in (True, False):
+            incumbent.offer(plan(instance, kept, frozenset(closable[:closings]), tuned, clearing=clearing), NAME)
 
 
 def least_overloaded(instance: Instance) -> Assignment:
@@ -72,37 +66,29 @@ def least_overloaded(instance: Instance) -> Assignment:
 
 
 def _keep_most(instance: Instance) -> list[tuple[int, ...]]:
-    """What each bin keeps if it stays open and loses as little as possible (a subset sum), required items included."""
-    kept = []
-    for bin_ in instance.bins:
-        everything = tuple(sorted(bin_.own + bin_.required))
-        if instance.room_beside(bin_, everything) is not None:
-            kept.append(everything)
-            continue
-        room = bin_.packing_capacity if bin_.receives_required else bin_.capacity
-        room -= float(instance.sizes[list(bin_.required)].sum())
-        choices = [bin_.required]
-        if room > 0:
-            own = np.array(bin_.own, dtype=np.int64)
-            sizes = instance.sizes[own]
-            units = np.ceil((sizes - FIT_TOLERANCE / 10) * _UNITS).astype(np.int64)
-            widest = int((room + FIT_TOLERANCE / 10) * _UNITS)
-            found = best_sets(sizes, units, widest).sets_in(np.array([widest]))[0]
-            choices.append((*own[list(found)].tolist(), *bin_.required))
-        if not bin_.required:
-            choices += [(item,) for item in bin_.own if instance.sizes[item] > 1][:1]
-        kept.append(tuple(sorted(max(choices, key=lambda items: float(instance.sizes[list(items)].sum())))))
+    """What each bin keeps if it stays open and loses as little as possible, required items included."""
+    kept = [tuple(sorted(bin_.own + bin_.required)) for bin_ in instance.bins]
+    over = [n for n, bin_ in enumerate(instance.bins) if instance.room_beside(bin_, kept[n]) is None]
+    for number in over:
+        kept[number] = instance.bins[number].required
+    for most in most_kept(instance, over):
+        kept[most.bin] = most.items
     return kept
 
 
 def plan(
-    instance: Instance, kept: list[tuple[int, ...]], closed: frozenset[int], *, clearing: bool = True
+    instance: Instance,
+    kept: list[tuple[int, ...]],
+    closed: frozenset[int],
+    tuned: Parameters = TUNED,
+    *,
+    clearing: bool = True,
 ) -> Assignment:
     """Leaves `kept` where it is but on the bins in `closed`, and places the rest by best fit, the largest first.
 
     With `clearing`, others have to give way before a consumer is opened for an item: fewer consumers, more migrations.
     """
-    problem, places = instance.problem, _Places(instance)
+    problem, places = instance.problem, _Places(instance, tuned)
     for number, bin_ in enumerate(instance.bins):
         if number not in closed and kept[number]:
             places.open(bin_.consumer, bin_.packing_capacity, kept[number])
@@ -126,8 +112,9 @@ def plan(
 class _Places:
     """Consumers that are open, by place in the order in which they were opened, and what room each has left."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, tuned: Parameters) -> None:
         self._sizes = instance.sizes
+        self._tuned = tuned
         fixed = [item for bin_ in instance.bins for item in bin_.required]
         self._movable = np.ones(len(instance.sizes), dtype=np.bool_)
         self._movable[fixed] = False
@@ -164,10 +151,12 @@ class _Places:
 
         Of the places with most room, the one that it costs least to clear; of equals the first.
         """
-        if self._failures >= _MOST_FAILURES:
+        if self._failures >= self._tuned.clearing_failures:
             return None
         best: tuple[float, int, list[tuple[int, int]]] | None = None
-        for place in np.argsort(-self._rooms[: len(self.consumers)], kind="stable")[:_MOST_TRIED].tolist():
+        for place in np.argsort(-self._rooms[: len(self.consumers)], kind="stable")[
+            : self._tuned.clearing_tries
+        ].tolist():
             moves = self._clearing(place, float(self._sizes[item] - self._rooms[place]))
             if moves is not None:
                 cost = sum(self._cost(mover) for mover, _ in moves)

@@ -6,7 +6,7 @@ what one division keeps apart meets in the next.
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from domain.assignment import Assignment, ConsumerId
@@ -19,76 +19,55 @@ Improve = Callable[[Problem, Assignment | None, Deadline], Assignment]
 """The best plan for a part that is found in time, and the plan so far if there is one."""
 
 
-def first_pass(problem: Problem, size: int, improve: Improve, deadline: Deadline) -> Assignment:
-    """A plan made of plans for parts of about `size` partitions each, divided by who has them now."""
-    groups: dict[ConsumerId, list[TopicPartition]] = {}
-    fixed = problem.fixed
-    homeless = []
-    for partition in sorted(problem.speeds):
-        consumer = fixed.get(partition, problem.current.get(partition))
-        if consumer is None:
-            homeless.append(partition)
-        else:
-            groups.setdefault(consumer, []).append(partition)
-    chooser = random.Random(problem.seed)
-    consumers = sorted(groups)
-    chooser.shuffle(consumers)
-    count = max(1, round(len(problem.speeds) / size))
-    parts = _divided(consumers, lambda consumer: len(groups[consumer]), count)
-    newcomers = [homeless[index :: len(parts)] for index in range(len(parts))]
-    plan: dict[TopicPartition, ConsumerId] = {}
-    fresh = _first_fresh(problem, consumers)
-    for index, part in enumerate(parts):
-        partitions = [p for consumer in part for p in groups[consumer]] + newcomers[index]
-        slice_ = deadline.within(deadline.remaining / (len(parts) - index))
-        found = improve(_part(problem, partitions, set(part), fresh), None, slice_)
-        plan.update(found)
-        fresh = max(fresh, 1 + max(found.values(), default=0))
-    return renumbered(problem, Assignment(plan))
-
-
-def later_pass(
+def part_by_part(
     problem: Problem,
-    plan: Assignment,
+    plan: Assignment | None,
     size: int,
     improve: Improve,
     deadline: Deadline,
-    turn: int,
+    turn: int = 0,
     least_s: float = 0.0,
 ) -> Assignment:
     """`plan`, with parts of about `size` partitions replaced by better ones where they are found.
 
-    Each part has its share of the time, but no less than `least_s` seconds: if there is not enough for all, the first
-    ones are improved.
+    Without a plan it is made of plans for all parts, which are divided by who has the partitions now. Each part has its
+    share of the time, but no less than `least_s` seconds: if there is not enough for all, the first ones are improved.
+    Every `turn` divides in another way.
     """
-    held = plan.by_consumer
-    consumers = sorted(held)
-    random.Random(problem.seed * 1_000_003 + turn).shuffle(consumers)
-    count = max(1, round(len(problem.speeds) / size))
-    parts = _divided(consumers, lambda consumer: len(held[consumer]), count)
-    result = dict(plan)
-    fresh = _first_fresh(problem, consumers)
+    homes = {**problem.current, **problem.fixed} if plan is None else plan
+    held: dict[ConsumerId, list[TopicPartition]] = {}
+    homeless = []
+    for partition in sorted(problem.speeds):
+        if partition in homes:
+            held.setdefault(homes[partition], []).append(partition)
+        else:
+            homeless.append(partition)
+    parts = _divided(held, max(1, round(len(problem.speeds) / size)), problem.seed * 1_000_003 + turn)
+    result: dict[TopicPartition, ConsumerId] = {} if plan is None else dict(plan)
+    fresh = max([*held, *problem.current.values(), *problem.capacities, problem.first_consumer - 1]) + 1
     for index, part in enumerate(parts):
-        if deadline.passed:
+        if plan is not None and deadline.passed:
             break
-        partitions = [p for consumer in part for p in held[consumer]]
+        partitions = [p for consumer in part for p in held[consumer]] + homeless[index :: len(parts)]
         sub = _part(problem, partitions, set(part), fresh)
-        before = Assignment({p: plan[p] for p in partitions})
+        before = None if plan is None else Assignment({p: plan[p] for p in partitions})
         found = improve(sub, before, deadline.within(max(least_s, deadline.remaining / (len(parts) - index))))
-        if evaluate(sub, found).objective < evaluate(sub, before).objective - 1e-9:
+        if before is None or evaluate(sub, found).objective < evaluate(sub, before).objective - 1e-9:
             result.update(found)
             fresh = max(fresh, 1 + max(found.values(), default=0))
-    return renumbered(problem, Assignment(result))
+    return _renumbered(problem, Assignment(result))
 
 
-def _divided(consumers: list[ConsumerId], weight: Callable[[ConsumerId], int], count: int) -> list[list[ConsumerId]]:
-    """`consumers` in `count` runs of about the same weight, in their order."""
-    total = sum(map(weight, consumers))
+def _divided(held: Mapping[ConsumerId, Sequence[TopicPartition]], count: int, seed: int) -> list[list[ConsumerId]]:
+    """The consumers in an order by chance, in `count` runs of about as many partitions each."""
+    consumers = sorted(held)
+    random.Random(seed).shuffle(consumers)
+    total = sum(map(len, held.values()))
     parts: list[list[ConsumerId]] = [[] for _ in range(count)]
     passed = 0
     for consumer in consumers:
-        parts[min(count - 1, passed * count // max(total, 1))].append(consumer)
-        passed += weight(consumer)
+        parts[passed * count // max(total, 1)].append(consumer)
+        passed += len(held[consumer])
     return [part for part in parts if part] or [[]]
 
 
@@ -108,12 +87,7 @@ def _part(problem: Problem, partitions: Iterable[TopicPartition], consumers: set
     )
 
 
-def _first_fresh(problem: Problem, consumers: Iterable[ConsumerId]) -> ConsumerId:
-    used = {*consumers, *problem.current.values(), *problem.capacities, problem.first_consumer - 1}
-    return max(used) + 1
-
-
-def renumbered(problem: Problem, plan: Assignment) -> Assignment:
+def _renumbered(problem: Problem, plan: Assignment) -> Assignment:
     """`plan` with the lowest numbers that are free for the consumers that are new in it, in their order."""
     known = {*problem.current.values(), *problem.capacities, *problem.pinned.values()}
     new = sorted(plan.consumers - known)

@@ -2,6 +2,7 @@
 
 import math
 import threading
+from dataclasses import dataclass
 
 from domain.assignment import Assignment
 from solver.deadline import Deadline
@@ -11,55 +12,152 @@ from solver.exact.coarse import coarse_bound
 from solver.exact.instance import Instance
 from solver.exact.kept import Listing, kept_sets
 from solver.incumbent import Incumbent
+from solver.parameters import TUNED, Parameters
 from solver.problem import Problem
 from solver.search import construct
-from solver.search.parts import first_pass, later_pass
-from solver.search.starts import offer_heuristics
+from solver.search.parts import part_by_part
+from solver.search.starts import KEEP, offer_heuristics
 
-_PART_TOLERANCE = 3e-4
-"""Parts are not proven any further: what is left there is less than what dividing the problem costs."""
-_PART_NODES = 12
-_SMALL_PART, _LARGE_PART = 500, 1000
-"""Partitions: small parts have a plan early, large ones lose less by the division, and come second."""
-_LARGE_PART_S = 1.0
-"""Seconds for a large part, at least: with less, nothing comes of it."""
-_FIRST_PASS = 0.7
-"""Of the time that is left."""
-_PASSES = 100
 CP_SAT = "cp-sat"
 NEIGHBOURHOODS = "neighbourhoods"
-_FEW_CONSUMERS = 8
-"""At a time in a large neighbourhood."""
-_NEIGHBOURHOOD_S = 0.5
-"""Seconds for each."""
-_MOST_FOR_CP_SAT = 200
-"""Partitions."""
-_MOSTLY = 0.02
-"""Of the consumers: where the kept sets of no more than this are not all listed, the others decide."""
 
 
-def run(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
-    """The exact engines that suit the size, the shape and the time."""
-    if deadline.passed:
-        return
-    problem = instance.problem
-    listing = _listed(instance)
-    if not _is_nearly_all(listing, instance):
-        construct.offer_plans(instance, incumbent, deadline)
-    if not listing.partial and problem.time_limit_s >= _seconds_for_all(len(instance.sizes)):
-        units = branch_and_price.FINE if len(instance.sizes) <= 2000 else branch_and_price.MEDIUM
-        branch_and_price.search(instance, listing.sets, incumbent, deadline, units)
-        if not incumbent.is_proven and problem.min_consumers and len(instance.sizes) <= _MOST_FOR_CP_SAT:
-            # An empty consumer counts in the arc-flow model: it does not see what it costs to fill it.
-            _search_by_cp_sat(instance, incumbent, deadline)
-        return
-    if incumbent.is_proven or deadline.passed:
-        return
-    prover = threading.Thread(target=_prove, args=(instance, listing, incumbent, deadline), name="kcga-bound")
-    prover.start()
-    improve = improve_by_parts if _is_nearly_all(listing, instance) else improve_by_neighbourhoods
-    improve(problem, incumbent, deadline)
-    prover.join(deadline.remaining)
+@dataclass(frozen=True, slots=True)
+class Portfolio:
+    """The exact engines together. Each method improves an incumbent that is not proven yet."""
+
+    tuned: Parameters = TUNED
+
+    def run(self, instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
+        """The engines that suit the size, the shape and the time."""
+        if deadline.passed:
+            return
+        tuned, count = self.tuned, len(instance.sizes)
+        listing = self._listed(instance)
+        if not self._is_nearly_all(listing, instance):
+            construct.offer_plans(instance, incumbent, deadline, tuned)
+        for_all_s = tuned.whole_s * math.pow(count / 1000, tuned.whole_power)
+        if not listing.partial and instance.problem.time_limit_s >= for_all_s:
+            units = tuned.fine_units if count <= tuned.fine_partitions else tuned.units
+            branch_and_price.search(instance, listing.sets, incumbent, deadline, units, tuned=tuned)
+            if not incumbent.is_proven and instance.problem.min_consumers and count <= tuned.cp_sat_partitions:
+                # An empty consumer counts in the arc-flow model: it does not see what it costs to fill it.
+                search_by_cp_sat(instance, incumbent, deadline)
+            return
+        if incumbent.is_proven or deadline.passed:
+            return
+        prover = threading.Thread(target=self._prove, args=(instance, listing, incumbent, deadline), name="kcga-bound")
+        prover.start()
+        nearly_all = self._is_nearly_all(listing, instance)
+        improve = self.improve_by_parts if nearly_all else self.improve_by_neighbourhoods
+        improve(instance.problem, incumbent, deadline)
+        prover.join(deadline.remaining)
+
+    def run_branch_and_price(self, instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
+        """Branch and price alone, on the whole problem."""
+        if deadline.passed:
+            return
+        listing = self._listed(instance)
+        if listing.partial:
+            self._search_generated(instance, listing, incumbent, deadline)
+        else:
+            units = self.tuned.fine_units
+            branch_and_price.search(instance, listing.sets, incumbent, deadline, units, tuned=self.tuned)
+
+    def improve_by_parts(self, problem: Problem, incumbent: Incumbent, deadline: Deadline) -> None:
+        """Solves parts of the problem, and then parts of what came of it, in ever other divisions."""
+        first = deadline.within(self.tuned.first_pass * deadline.remaining)
+        plan = part_by_part(problem, None, self.tuned.small_part, self._solve_part, first)
+        incumbent.offer(plan, branch_and_price.NAME)
+        self._improve(problem, incumbent, deadline, neighbourhoods=False)
+
+    def improve_by_neighbourhoods(self, problem: Problem, incumbent: Incumbent, deadline: Deadline) -> None:
+        """Improves parts of the incumbent's plan, and then a few consumers of it at a time, in turns."""
+        self._improve(problem, incumbent, deadline, neighbourhoods=True)
+
+    def _improve(self, problem: Problem, incumbent: Incumbent, deadline: Deadline, *, neighbourhoods: bool) -> None:
+        tuned = self.tuned
+        for turn in range(1, tuned.passes + 1):
+            best = incumbent.best
+            if deadline.passed or best is None or incumbent.is_proven:
+                return
+            plan, name = best.assignment, branch_and_price.NAME
+            if neighbourhoods and turn % 2 == 0:
+                few, name = max(1, tuned.neighbourhood * len(problem.speeds) // best.figures.consumers), NEIGHBOURHOODS
+                plan = part_by_part(problem, plan, few, self._solve_neighbourhood, deadline, turn)
+            else:
+                size, least_s = tuned.large_part, tuned.large_part_s
+                plan = part_by_part(problem, plan, size, self._solve_part, deadline, turn, least_s)
+            incumbent.offer(plan, name)
+
+    def _solve_part(self, problem: Problem, plan: Assignment | None, deadline: Deadline) -> Assignment:
+        """The best that the heuristics and branch and price find for a part."""
+        instance, incumbent = self._begun(problem, plan, deadline)
+        if not (deadline.passed or incumbent.is_proven):
+            tuned, listing = self.tuned, self._listed(instance)
+            if self._is_nearly_all(listing, instance):
+                nodes = tuned.part_nodes
+                branch_and_price.search(
+                    instance, listing.sets, incumbent, deadline, tuned.units, most_nodes=nodes, tuned=tuned
+                )
+            else:
+                self._search_generated(instance, listing, incumbent, deadline)
+        return _plan_of(incumbent)
+
+    def _solve_neighbourhood(self, problem: Problem, plan: Assignment | None, deadline: Deadline) -> Assignment:
+        """The best that CP-SAT finds for a few consumers with many partitions each."""
+        instance, incumbent = self._begun(problem, plan, deadline)
+        if not incumbent.is_proven:
+            search_by_cp_sat(instance, incumbent, deadline.within(self.tuned.neighbourhood_s))
+        return _plan_of(incumbent)
+
+    def _begun(self, problem: Problem, plan: Assignment | None, deadline: Deadline) -> tuple[Instance, Incumbent]:
+        """A part, beginning from its plan so far or, without one, from the heuristics."""
+        incumbent = Incumbent(problem, self.tuned.part_tolerance)
+        if plan is None:
+            offer_heuristics(problem, incumbent, deadline)
+        else:
+            incumbent.offer(plan, KEEP)
+        instance = Instance.of(problem)
+        incumbent.raise_bound(pooled_bound(instance))
+        return instance, incumbent
+
+    def _search_generated(self, instance: Instance, listing: Listing, incumbent: Incumbent, deadline: Deadline) -> None:
+        """Searches plans by rule, and those of the kept sets that a coarse relaxation uses: the others are too many."""
+        tuned = self.tuned
+        construct.offer_plans(instance, incumbent, deadline, tuned)
+        consumers = _consumers(instance, incumbent)
+        half = deadline.within(0.5 * deadline.remaining)
+        coarse = coarse_bound(instance, listing, 100, consumers, half, tuned)
+        incumbent.raise_bound(coarse.bound)
+        if incumbent.is_proven or deadline.passed:
+            return
+        # What is proven of these kept sets is not proven of all.
+        found = Incumbent(instance.problem, tuned.part_tolerance)
+        if incumbent.best is not None:
+            found.offer(incumbent.best.assignment, incumbent.best.engine)
+        nodes = tuned.part_nodes
+        branch_and_price.search(
+            instance, coarse.kept, found, deadline, tuned.units, most_nodes=nodes, dive=True, tuned=tuned
+        )
+        if found.best is not None:
+            incumbent.offer(found.best.assignment, found.best.engine)
+
+    def _prove(self, instance: Instance, listing: Listing, incumbent: Incumbent, deadline: Deadline) -> None:
+        """Raises the bound of a problem that is too large for one relaxation, in finer and finer units."""
+        consumers = _consumers(instance, incumbent)
+        for units in (100, 200, 400) if listing.partial else (100, 400, 800):
+            if deadline.passed or incumbent.is_proven:
+                return
+            incumbent.raise_bound(coarse_bound(instance, listing, units, consumers, deadline, self.tuned).bound)
+
+    def _listed(self, instance: Instance) -> Listing:
+        """All kept sets, but for a few consumers with many tiny partitions; or hardly any, if all have too many."""
+        listing = kept_sets(instance, max(self.tuned.kept_sets, self.tuned.kept_sets_each * len(instance.sizes)))
+        return listing if self._is_nearly_all(listing, instance) else kept_sets(instance, 0)
+
+    def _is_nearly_all(self, listing: Listing, instance: Instance) -> bool:
+        return len(listing.partial) <= self.tuned.nearly_all * len(instance.bins)
 
 
 def settle_idle(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
@@ -67,28 +165,16 @@ def settle_idle(instance: Instance, incumbent: Incumbent, deadline: Deadline) ->
 
     They take no room, but whoever holds more than the packing capacity, or a partition that fills it, is given none.
     """
-    few = len(instance.problem.speeds) <= _MOST_FOR_CP_SAT
+    few = len(instance.problem.speeds) <= TUNED.cp_sat_partitions
     if instance.idle and few and not (incumbent.is_proven or deadline.passed):
-        _search_by_cp_sat(Instance.of(instance.problem, idle_too=True), incumbent, deadline)
+        search_by_cp_sat(Instance.of(instance.problem, idle_too=True), incumbent, deadline)
 
 
-def _listed(instance: Instance) -> Listing:
-    """All kept sets, but for a few consumers with many tiny partitions; or hardly any, if all have too many."""
-    listing = kept_sets(instance, max(2_000, 6 * len(instance.sizes)))
-    return listing if _is_nearly_all(listing, instance) else kept_sets(instance, 0)
+def search_by_cp_sat(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
+    # Imported here: it brings pandas along, for a third of a second, and few problems come to it.
+    from solver.exact import cp_sat
 
-
-def _is_nearly_all(listing: Listing, instance: Instance) -> bool:
-    return len(listing.partial) <= _MOSTLY * len(instance.bins)
-
-
-def _prove(instance: Instance, listing: Listing, incumbent: Incumbent, deadline: Deadline) -> None:
-    """Raises the bound of a problem that is too large for one relaxation, in finer and finer units."""
-    consumers = _consumers(instance, incumbent)
-    for units in (100, 200, 400) if listing.partial else (100, 400, 800):
-        if deadline.passed or incumbent.is_proven:
-            return
-        incumbent.raise_bound(coarse_bound(instance, listing, units, consumers, deadline).bound)
+    cp_sat.solve(instance, incumbent, deadline)
 
 
 def _consumers(instance: Instance, incumbent: Incumbent) -> tuple[int, int]:
@@ -97,115 +183,11 @@ def _consumers(instance: Instance, incumbent: Incumbent) -> tuple[int, int]:
     return fewest_bins(instance), count if incumbent.best is None else min(count, int(incumbent.objective) + 1)
 
 
-def improve_by_parts(problem: Problem, incumbent: Incumbent, deadline: Deadline) -> None:
-    """Solves parts of the problem, and then parts of what came of it, in ever other divisions."""
-    plan = first_pass(problem, _SMALL_PART, _solve_part, deadline.within(_FIRST_PASS * deadline.remaining))
-    incumbent.offer(plan, branch_and_price.NAME)
-    for turn in range(_PASSES):
-        best = incumbent.best
-        if deadline.passed or best is None or incumbent.is_proven:
-            return
-        plan = later_pass(problem, best.assignment, _LARGE_PART, _solve_part, deadline, turn, _LARGE_PART_S)
-        incumbent.offer(plan, branch_and_price.NAME)
-
-
-def improve_by_neighbourhoods(problem: Problem, incumbent: Incumbent, deadline: Deadline) -> None:
-    """Improves parts of the incumbent's plan, and then a few consumers of it at a time, in turns."""
-    for turn in range(_PASSES):
-        best = incumbent.best
-        if deadline.passed or best is None or incumbent.is_proven:
-            return
-        if turn % 2 == 0:
-            plan = later_pass(problem, best.assignment, _LARGE_PART, _solve_part, deadline, turn, _LARGE_PART_S)
-            incumbent.offer(plan, branch_and_price.NAME)
-        else:
-            few = max(1, _FEW_CONSUMERS * len(problem.speeds) // best.figures.consumers)
-            incumbent.offer(
-                later_pass(problem, best.assignment, few, _solve_neighbourhood, deadline, turn), NEIGHBOURHOODS
-            )
-
-
-def _solve_part(problem: Problem, plan: Assignment | None, deadline: Deadline) -> Assignment:
-    """The best that the heuristics and the arc-flow engine find for a part."""
-    incumbent = Incumbent(problem, _PART_TOLERANCE)
-    if plan is None:
-        offer_heuristics(problem, incumbent, deadline)
-    else:
-        incumbent.offer(plan, branch_and_price.NAME)
-    if not deadline.passed:
-        instance = Instance.of(problem)
-        incumbent.raise_bound(pooled_bound(instance))
-        listing = _listed(instance)
-        if _is_nearly_all(listing, instance):
-            branch_and_price.search(
-                instance, listing.sets, incumbent, deadline, branch_and_price.MEDIUM, most_nodes=_PART_NODES
-            )
-        else:
-            construct.offer_plans(instance, incumbent, deadline)
-            _search_generated(instance, listing, incumbent, deadline)
-    best = incumbent.best
-    if best is None:
+def _plan_of(incumbent: Incumbent) -> Assignment:
+    if incumbent.best is None:
         raise ValueError("a part of the problem has no feasible plan")
-    return best.assignment
+    return incumbent.best.assignment
 
 
-def _search_generated(instance: Instance, listing: Listing, incumbent: Incumbent, deadline: Deadline) -> None:
-    """Searches the plans that are made of the kept sets a coarse relaxation has use for: the others are too many."""
-    consumers = _consumers(instance, incumbent)
-    coarse = coarse_bound(instance, listing, 100, consumers, deadline.within(0.5 * deadline.remaining))
-    incumbent.raise_bound(coarse.bound)
-    if incumbent.is_proven or deadline.passed:
-        return
-    found = Incumbent(instance.problem, _PART_TOLERANCE)
-    if incumbent.best is not None:
-        found.offer(incumbent.best.assignment, incumbent.best.engine)
-    branch_and_price.search(
-        instance, coarse.kept, found, deadline, branch_and_price.MEDIUM, most_nodes=_PART_NODES, dive=True
-    )
-    if found.best is not None:
-        incumbent.offer(found.best.assignment, found.best.engine)
-
-
-def _solve_neighbourhood(problem: Problem, plan: Assignment | None, deadline: Deadline) -> Assignment:
-    """The best that CP-SAT finds for a few consumers with many partitions each."""
-    incumbent = Incumbent(problem, _PART_TOLERANCE)
-    if plan is None:
-        offer_heuristics(problem, incumbent, deadline)
-    else:
-        incumbent.offer(plan, CP_SAT)
-    instance = Instance.of(problem)
-    incumbent.raise_bound(pooled_bound(instance))
-    if not incumbent.is_proven:
-        _search_by_cp_sat(instance, incumbent, deadline.within(_NEIGHBOURHOOD_S))
-    best = incumbent.best
-    if best is None:
-        raise ValueError("a part of the problem has no feasible plan")
-    return best.assignment
-
-
-def _search_by_cp_sat(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
-    # Imported here: it brings pandas along, for a third of a second, and few problems come to it.
-    from solver.exact import cp_sat
-
-    cp_sat.solve(instance, incumbent, deadline)
-
-
-def _seconds_for_all(count: int) -> float:
-    """What it takes to prove a plan for `count` partitions at once, about."""
-    return 1.5 * math.pow(count / 1000, 1.7)
-
-
-def run_branch_and_price(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
-    """The arc-flow engine alone, on the whole problem."""
-    if deadline.passed:
-        return
-    listing = _listed(instance)
-    if not listing.partial:
-        branch_and_price.search(instance, listing.sets, incumbent, deadline, branch_and_price.FINE)
-    else:
-        construct.offer_plans(instance, incumbent, deadline)
-        _search_generated(instance, listing, incumbent, deadline)
-
-
-ENGINES = {"auto": run, branch_and_price.NAME: run_branch_and_price, CP_SAT: _search_by_cp_sat}
+ENGINES = {"auto": Portfolio().run, branch_and_price.NAME: Portfolio().run_branch_and_price, CP_SAT: search_by_cp_sat}
 """Each improves an incumbent that is not proven yet."""

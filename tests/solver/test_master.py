@@ -247,21 +247,21 @@ def test_the_best_sets_are_added_one_for_each_level() -> None:
 def test_all_patterns_up_to_a_reduced_cost_are_found(given_problem: Problem, width: float) -> None:
     master = master_of(given_problem)
     found = relaxed(master)
-    patterns = master.patterns_within(width, found.prices, found.room_prices, 10_000, in_time())
+    patterns = master.patterns_within(width, found.prices, 10_000, in_time())
     assert patterns is not None
     for items in all_sets(master):
-        worth = float(found.prices[list(items)].sum())
-        cost = float(found.room_prices[master.level_of(items)]) - worth
+        worth = float(found.prices.items[list(items)].sum())
+        cost = float(found.prices.rooms[master.level_of(items)]) - worth
         # One that is worth nothing on its own changes nothing, and is left out.
-        if len(items) > 1 and (found.prices[list(items)] > 0).all() and abs(cost - width) > TOLERANCE:
+        if len(items) > 1 and (found.prices.items[list(items)] > 0).all() and abs(cost - width) > TOLERANCE:
             assert (items in patterns) == (cost < width)
 
 
 def test_patterns_are_none_when_they_are_more_than_wanted_or_time_is_up() -> None:
     master = master_of(problem(*range(5, 25)))
     found = relaxed(master)
-    assert master.patterns_within(1.0, found.prices, found.room_prices, 10, in_time()) is None
-    assert master.patterns_within(1.0, found.prices, found.room_prices, 10**6, too_late()) is None
+    assert master.patterns_within(1.0, found.prices, 10, in_time()) is None
+    assert master.patterns_within(1.0, found.prices, 10**6, too_late()) is None
 
 
 UNEVEN = problem(

@@ -9,12 +9,15 @@ from solver.deadline import Deadline
 from solver.exact import branch_and_price
 from solver.exact.instance import Instance
 from solver.incumbent import Incumbent
+from solver.parameters import Parameters
 from solver.search import construct, portfolio
+from solver.search.portfolio import Portfolio
 from solver.search.starts import offer_heuristics
 from tests.controller.exhaustive import solve_exhaustively
 from tests.solver.small_problems import in_time, problem, too_late
 
 TOLERANCE = 1e-5
+TWICE = Portfolio(Parameters(passes=2))
 GIVEN = problem(62, 55, 48, 41, 37, 29, 23, current={number: number % 4 + 1 for number in range(7)})
 
 
@@ -28,11 +31,11 @@ def ran(given_problem: Problem, engine: str = "auto") -> Incumbent:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The engines that are called, in their order; they still do their work."""
     made: list[str] = []
-    for module, name in ((branch_and_price, "search"), (construct, "offer_plans"), (portfolio, "_search_by_cp_sat")):
+    for module, name in ((branch_and_price, "search"), (construct, "offer_plans"), (portfolio, "search_by_cp_sat")):
         original = getattr(module, name)
 
         def spy(*args: object, _name: str = name, _original: object = original, **options: object) -> object:
-            made.append(_name.strip("_"))
+            made.append(_name)
             return _original(*args, **options)  # type: ignore[operator]
 
         monkeypatch.setattr(module, name, spy)
@@ -84,36 +87,28 @@ def optimum() -> float:
     return ran(LARGE).objective
 
 
-def test_a_problem_for_which_there_is_no_time_is_solved_in_parts_while_its_bound_is_raised(
-    optimum: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(portfolio, "_PASSES", 2)
-    incumbent = ran(hurried(LARGE))
+def test_a_problem_for_which_there_is_no_time_is_solved_in_parts_while_its_bound_is_raised(optimum: float) -> None:
+    incumbent = Incumbent(LARGE)
+    TWICE.run(Instance.of(hurried(LARGE)), incumbent, in_time())
     assert incumbent.best is not None
     assert incumbent.best.figures.is_feasible
     assert optimum - TOLERANCE <= incumbent.objective <= 1.02 * optimum
     assert 0.95 * optimum <= incumbent.bound <= optimum + TOLERANCE
 
 
-def test_parts_begin_with_nothing_and_end_with_a_plan(optimum: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portfolio, "_PASSES", 1)
-    monkeypatch.setattr(portfolio, "_SMALL_PART", 10)
-    monkeypatch.setattr(portfolio, "_LARGE_PART", 15)
+def test_parts_begin_with_nothing_and_end_with_a_plan(optimum: float) -> None:
     incumbent = Incumbent(LARGE)
-    portfolio.improve_by_parts(LARGE, incumbent, in_time())
+    Portfolio(Parameters(passes=1, small_part=10, large_part=15)).improve_by_parts(LARGE, incumbent, in_time())
     assert optimum - TOLERANCE <= incumbent.objective <= 1.1 * optimum
 
 
-def test_neighbourhoods_improve_the_plan_that_there_is_and_make_none_themselves(
-    optimum: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(portfolio, "_PASSES", 2)
+def test_neighbourhoods_improve_the_plan_that_there_is_and_make_none_themselves(optimum: float) -> None:
     incumbent = Incumbent(LARGE)
-    portfolio.improve_by_neighbourhoods(LARGE, incumbent, in_time())
+    TWICE.improve_by_neighbourhoods(LARGE, incumbent, in_time())
     assert incumbent.best is None
     offer_heuristics(LARGE, incumbent, in_time())
     before = incumbent.objective
-    portfolio.improve_by_neighbourhoods(LARGE, incumbent, in_time())
+    TWICE.improve_by_neighbourhoods(LARGE, incumbent, in_time())
     assert optimum - TOLERANCE <= incumbent.objective < before
 
 
@@ -122,13 +117,13 @@ def test_nothing_is_improved_once_it_is_proven(calls: list[str]) -> None:
     offer_heuristics(LARGE, incumbent, in_time())
     before = incumbent.best
     incumbent.raise_bound(incumbent.objective)
-    portfolio.improve_by_neighbourhoods(LARGE, incumbent, in_time())
+    TWICE.improve_by_neighbourhoods(LARGE, incumbent, in_time())
     assert incumbent.best is before
     assert calls == []
 
 
 def test_a_part_without_a_plan_is_an_error() -> None:
     impossible = problem(60, 60, 60, max_consumers=2)
-    for solve_part in (portfolio._solve_part, portfolio._solve_neighbourhood):
+    for solve_part in (Portfolio()._solve_part, Portfolio()._solve_neighbourhood):
         with pytest.raises(ValueError, match="no feasible plan"):
             solve_part(impossible, None, Deadline(at=0.0, clock=lambda: 1.0))

@@ -20,7 +20,7 @@ from solver.exact.kept import KeptPricing, kept_set, kept_sets
 from solver.exact.knapsack import Grid, best_sets, best_values, profitable_sets
 from solver.incumbent import Incumbent
 from solver.search import construct
-from solver.search.parts import first_pass, later_pass
+from solver.search.parts import part_by_part
 from tests.solver.partitions import partition
 
 CAPACITY = 100.0
@@ -115,9 +115,9 @@ def test_parts_make_a_feasible_plan_and_later_ones_never_a_worse_one() -> None:
         del plan, deadline
         return solve(part).assignment
 
-    plan = first_pass(problem, 30, improve, within_the_hour())
+    plan = part_by_part(problem, None, 30, improve, within_the_hour())
     before = evaluate(problem, plan)
-    later = evaluate(problem, later_pass(problem, plan, 40, improve, within_the_hour(), 0))
+    later = evaluate(problem, part_by_part(problem, plan, 40, improve, within_the_hour(), 1))
     assert before.is_feasible
     assert later.is_feasible
     assert later.objective <= before.objective
@@ -126,7 +126,7 @@ def test_parts_make_a_feasible_plan_and_later_ones_never_a_worse_one() -> None:
 
 def test_new_consumers_of_all_parts_together_have_the_lowest_numbers_that_are_free() -> None:
     problem = Problem({partition(number): 90.0 for number in range(12)}, CAPACITY, time_limit_s=LIMIT_S)
-    plan = first_pass(problem, 4, lambda part, _, __: solve(part, "bfd").assignment, within_the_hour())
+    plan = part_by_part(problem, None, 4, lambda part, _, __: solve(part, "bfd").assignment, within_the_hour())
     assert sorted(plan.consumers) == list(range(1, 13))
 
 
