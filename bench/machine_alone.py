@@ -7,6 +7,7 @@ from consumer.decide import actions, events
 from consumer.decide.actions import Action, Ask
 from consumer.decide.commands import Holding
 from consumer.decide.machine import ConsumerMachine
+from consumer.decide.reached import Reached
 from consumer.settings import ConsumerSettings
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand
@@ -73,7 +74,7 @@ class MachineAlone:
     def _answer(self, ask: Ask, now: float) -> events.Done:
         """The logs of what it takes over are empty."""
         del self._asked[ask.ask]
-        positions = dict.fromkeys(ask.partitions, 0) if isinstance(ask, actions.TakeOver) else None
+        positions = dict.fromkeys(ask.partitions, Reached(0)) if isinstance(ask, actions.TakeOver) else None
         return events.Done(now, ask.ask, positions)
 
     def _take_in(self, action: Action, now: float) -> None:

@@ -79,7 +79,7 @@ class OrdinaryConsumer:
         today = datetime.now(UTC).date()
         for topic, records in batch.by_topic.items():
             self._lake.append(topic, self._version, rows(records, today))
-        offsets = [Position(p.topic, p.partition, offset) for p, offset in batch.next_offsets.items()]
+        offsets = [Position(p.topic, p.partition, reached.offset) for p, reached in batch.positions.items()]
         self._consumer.commit(offsets=offsets, asynchronous=False)
 
 

@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import date
 from pathlib import Path
 
@@ -152,7 +152,7 @@ def ask(lake: Lake, files: int, times: int) -> Iterator[tuple[str, ...]]:
         near = {number: Span(last - speed(number) * PER_FILE, last + 1) for number, last in lasts.items()}
         everywhere = {number: Span(0, last + 1) for number, last in lasts.items()}
         looks: dict[str, Callable[[], dict[int, int] | None]] = {
-            LOG: lambda lasts=lasts: lake.last_appended(topic, lasts.keys()),  # type: ignore[misc]
+            LOG: lambda lasts=lasts: last_appended(lake, topic, lasts.keys()),  # type: ignore[misc]
             NEAR: lambda near=near: lake.last_offsets(topic, near),  # type: ignore[misc]
             EVERYWHERE: lambda everywhere=everywhere: lake.last_offsets(topic, everywhere),  # type: ignore[misc]
         }
@@ -167,6 +167,10 @@ def ask(lake: Lake, files: int, times: int) -> Iterator[tuple[str, ...]]:
             first, *others = took
             shown = (first, statistics.median(others), max(others))
             yield f"{files:,}", str(partitions), kind, *(f"{figure:.2f}" for figure in shown)
+
+
+def last_appended(lake: Lake, topic: str, partitions: Collection[int]) -> dict[int, int]:
+    return {number: last.offset for number, last in lake.last_appended(topic, partitions).items()}
 
 
 def page_of(figures: list[tuple[str, ...]], before: LoadBefore) -> str:

@@ -23,7 +23,9 @@ from brokers.errors import FatalKafkaError, in_one_line, log_error
 from consumer.decide.backoff import pause_s
 from consumer.decide.batch import Record
 from consumer.decide.events import Fetched
-from consumer.decide.out_of_range import BeyondEnd, PassedOver, go_on
+from consumer.decide.out_of_range import BeyondEnd, PassedOver, cut_at, go_on
+from consumer.decide.reached import Reached
+from consumer.kafka import client_position
 from domain.partitions import TopicPartition
 
 LINGER_S = 0.02
@@ -49,16 +51,17 @@ class Fetcher:
 
     Args:
         config: of the client, from `consumer.kafka.fetching_config`.
-        beyond_end: what to do with a partition whose log ends before the position it was read to.
+        beyond_end: what to do with a partition whose log was cut off before the position it was read to.
     """
 
     def __init__(self, config: Mapping[str, object], beyond_end: BeyondEnd = "continue") -> None:
         self._beyond_end = beyond_end
         self._consumer = Consumer({**config, "error_cb": self._take_client_error, "stats_cb": self._take_statistics})
-        self._next_offsets: dict[TopicPartition, int] = {}
+        self._positions: dict[TopicPartition, Reached] = {}
+        """What of each is read next."""
         self._read: set[TopicPartition] = set()
-        self._out_of_range: set[TopicPartition] = set()
-        """Those of which the log does not hold the next offset."""
+        self._out_of_range: dict[TopicPartition, Reached | None] = {}
+        """Those of which the log does not hold the position, and where it was cut off, if that is known."""
         self._passed_over: list[PassedOver] = []
         self._held_back: set[str] = set()
         """Topics that are not read until they are resumed."""
@@ -86,15 +89,15 @@ class Fetcher:
         taken, self._passed_over = tuple(self._passed_over), []
         return taken
 
-    def place(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Reads them from these offsets."""
-        self._next_offsets.update(positions)
+    def place(self, positions: Mapping[TopicPartition, Reached]) -> None:
+        """Reads them from there."""
+        self._positions.update(positions)
         self._assign(sorted(partition for partition in positions if partition.topic not in self._held_back))
 
-    def hold_back(self, topic: str, positions: Mapping[TopicPartition, int]) -> None:
-        """Reads the topic no more until it is resumed, and then on from these offsets, or from where it was."""
+    def hold_back(self, topic: str, positions: Mapping[TopicPartition, Reached]) -> None:
+        """Reads the topic no more until it is resumed, and then on from here, or from where it was."""
         self._held_back.add(topic)
-        self._next_offsets.update(positions)
+        self._positions.update(positions)
         self._unassign({partition for partition in self._read if partition.topic == topic})
 
     def resume(self, topic: str) -> None:
@@ -107,8 +110,8 @@ class Fetcher:
         stopped = set(partitions)
         for partition in stopped:
             self._faults.pop(partition, None)
-            self._next_offsets.pop(partition, None)
-            self._out_of_range.discard(partition)
+            self._positions.pop(partition, None)
+            self._out_of_range.pop(partition, None)
         self._looked_at = self._looked_at - stopped
         self._unassign(stopped & self._read)
 
@@ -117,7 +120,7 @@ class Fetcher:
 
         Looks at once at what is new, and at the rest from time to time.
         """
-        placed = {each for each in self._next_offsets if each.topic not in self._held_back}
+        placed = {each for each in self._positions if each.topic not in self._held_back}
         wanted = to_place | placed
         waits = time.monotonic() < self._look_again_at and to_place <= self._looked_at
         if waits or (wanted == self._read and not self._doubtful):
@@ -132,7 +135,7 @@ class Fetcher:
                 self._set_fault(partition, reason)
             self._unassign(self._read & absent.keys())
             present = looked_at - absent.keys()
-            present -= self._not_in_range(self._out_of_range & present)
+            present -= self._not_in_range(self._out_of_range.keys() & present)
             self._assign(sorted((present & placed) - self._read))
             found = present - placed
         except KafkaException as error:
@@ -163,6 +166,8 @@ class Fetcher:
                 records.append(self._record(message))
             else:
                 self._take_error(message, error)
+        last = {record.partition: record for record in records}
+        self._positions.update((each, Reached(record.offset + 1, record.epoch)) for each, record in last.items())
         return Fetched(time.monotonic(), tuple(records), first_at, last_at)
 
     def close(self) -> None:
@@ -175,7 +180,6 @@ class Fetcher:
         partition = self._interned.get((topic, number))
         if partition is None:
             partition = self._interned[topic, number] = TopicPartition(topic, number)
-        self._next_offsets[partition] = offset + 1
         kind, timestamp_ms = message.timestamp()
         headers, amiss = _headers(message)
         return Record(
@@ -186,6 +190,7 @@ class Fetcher:
             message.value(),
             headers,
             amiss,
+            message.leader_epoch(),
         )
 
     def _take_error(self, message: Message, error: KafkaError) -> None:
@@ -198,10 +203,10 @@ class Fetcher:
             log_error(error)
         for partition in partitions:
             if error.code() == KafkaError._AUTO_OFFSET_RESET:
-                self._out_of_range.add(partition)
+                self._out_of_range[partition] = cut_at(error.str())
             self._set_fault(partition, error.str())
         self._unassign(partitions)
-        self._look_again_at = 0.0 if self._out_of_range & partitions else time.monotonic() + pause_s(1)
+        self._look_again_at = 0.0 if self._out_of_range.keys() & partitions else time.monotonic() + pause_s(1)
 
     def _take_client_error(self, error: KafkaError) -> None:
         """What the client tells outside of the records: also that a partition has ceased to exist, but not which."""
@@ -217,16 +222,26 @@ class Fetcher:
             self.compression = received / sent
 
     def _assign(self, partitions: Sequence[TopicPartition]) -> None:
-        """Reads the placed partitions on from where they are."""
+        """Reads the placed partitions on from where they are.
+
+        Whether its log is still the one that was read, the client asks each new leader by itself; but of the first only
+        where it is told to seek.
+        """
         if not partitions:
             return
-        self._consumer.incremental_assign(
-            [Position(held.topic, held.partition, self._next_offsets[held]) for held in partitions]
-        )
-        for partition in partitions:
-            self._read.add(partition)
+        positions = {partition: client_position(partition, self._positions[partition]) for partition in partitions}
+        self._consumer.incremental_assign(list(positions.values()))
+        self._read.update(partitions)
+        for partition, position in positions.items():
+            try:
+                if self._positions[partition].epoch is not None:
+                    self._consumer.seek(position)
+            except KafkaException as error:
+                self._set_fault(partition, f"whether its log is still the same is not to be had: {in_one_line(error)}")
+                self._unassign({partition})
+                continue
             self._faults.pop(partition, None)
-            log.info("a partition is read", partition=str(partition), offset=self._next_offsets[partition])
+            log.info("a partition is read", partition=str(partition), offset=position.offset)
 
     def _unassign(self, partitions: set[TopicPartition]) -> None:
         if partitions:
@@ -245,17 +260,18 @@ class Fetcher:
             KafkaException: no broker answers.
         """
         for partition, held in log_offsets.ranges(self._consumer, partitions, REQUEST_LIMIT_S).items():
-            position = self._next_offsets[partition]
-            goes_on, passed_over = go_on(partition, position, held, self._beyond_end)
+            position, cut = self._positions[partition], self._out_of_range[partition]
+            goes_on, passed_over = go_on(partition, position, held, cut, self._beyond_end)
             if goes_on is None:
-                self._set_fault(partition, f"was read up to {position}, and its log ends at {held.end}: is not read")
+                end = held.end if cut is None else cut.offset
+                self._set_fault(partition, f"was read up to {position.offset}, and its log ends at {end}: is not read")
                 continue
             if passed_over is not None:
                 log.error("offsets were passed over", partition=str(partition), reason=str(passed_over))
                 self._passed_over.append(passed_over)
-            self._next_offsets[partition] = goes_on
-            self._out_of_range.discard(partition)
-        return self._out_of_range & partitions
+            self._positions[partition] = goes_on
+            del self._out_of_range[partition]
+        return self._out_of_range.keys() & partitions
 
     def _absent(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
         """Those that the brokers do not have, or that none leads, and why: the client takes them without a word.

@@ -2,14 +2,20 @@
 
 from collections.abc import Mapping
 
+from confluent_kafka import TopicPartition as Position
+
 from brokers.clients import NO_COMMITS, PATIENCE
 from brokers.errors import log_error
+from consumer.decide.reached import Reached
 from domain.assignment import ConsumerId
+from domain.partitions import TopicPartition
 
 _SMALLEST_QUEUE_BYTES = 1_048_576
 _OF_A_PARTITION_BYTES = 1_048_576
 """Of one answer of the brokers at most, as by default."""
 _STATISTICS_EVERY_MS = 10_000
+_UNKNOWN = -1
+"""The epoch of a leader that is not known."""
 
 
 def common_config(bootstrap_servers: str, consumer: ConsumerId, client_config: Mapping[str, str]) -> dict[str, object]:
@@ -57,3 +63,9 @@ def fetching_config(common: Mapping[str, object], group: str, batch_bytes: int) 
         },
         group,
     )
+
+
+def client_position(partition: TopicPartition, reached: Reached, note: str = "") -> Position:
+    """As the client is told it."""
+    epoch = _UNKNOWN if reached.epoch is None else reached.epoch
+    return Position(partition.topic, partition.partition, reached.offset, note, epoch)

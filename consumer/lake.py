@@ -10,6 +10,7 @@ lake refuses what that writer has under way, and passes over all that it sends l
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import pyarrow as pa
 import structlog
@@ -19,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from consumer.decide.append_note import AppendNote, last_appended
 from consumer.decide.columns import NO_SCHEMAS, Column
 from consumer.decide.location import NO_NAMES, location, quoted
+from consumer.decide.reached import Reached
 from consumer.decide.spans import Span, Term, terms
 from consumer.session import NO_CONF, LakeError, brief, is_remote, let_go, naming, open_session, unless_missing
 from consumer.table import COLUMNS, creation
@@ -37,6 +39,8 @@ SEAL_TRIES = 5
 
 CONFLICT = "DELTA_CONCURRENT_TRANSACTION"
 """What Delta Lake calls it that something else was appended under the same name meanwhile."""
+
+NO_EPOCHS: Mapping[int, int] = MappingProxyType({})
 
 log = structlog.get_logger(__name__)
 
@@ -88,14 +92,20 @@ class Lake:
         if former is not None and is_remote(self._spark):
             let_go(former)
 
-    def append(self, topic: str, version: int, rows: pa.Table) -> None:
+    def append(self, topic: str, version: int, rows: pa.Table, epochs: Mapping[int, int] = NO_EPOCHS) -> None:
         """Appends `rows` to the table of `topic`, unless this writer's `version` is there already.
+
+        Args:
+            topic: whose table.
+            version: higher than those before it.
+            rows: in the order in which they were read.
+            epochs: of the leaders that took the last record of each partition, as far as they are known.
 
         Raises:
             LakeError: they may or may not have been appended; the same call again settles it.
         """
         with self._asking(topic) as (session, table):
-            note = _note(self._writer, rows)
+            note = _note(self._writer, rows, epochs)
             self._append(session, table, topic, session.createDataFrame(rows), self._writer, version, note)
 
     def seal(self, topic: str, writer: str) -> None:
@@ -118,8 +128,8 @@ class Lake:
             self._sealed.add((table, writer))
         log.info("a writer was sealed", writer=writer, table=table)
 
-    def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
-        """The highest offset of each of these partitions, all of whose writers are sealed.
+    def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, Reached]:
+        """The last row of each of these partitions, all of whose writers are sealed.
 
         As the table's log tells it, in a second at most; those of which its newest entries do not tell are left out.
 
@@ -203,10 +213,10 @@ class Lake:
                 return
 
 
-def _note(writer: str, rows: pa.Table) -> str:
+def _note(writer: str, rows: pa.Table, epochs: Mapping[int, int]) -> str:
     last = rows.group_by("partition").aggregate([("offset", "max")])
     offsets = zip(last["partition"].to_pylist(), last["offset_max"].to_pylist(), strict=True)
-    return AppendNote(writer=writer, last_offsets=dict(offsets)).model_dump_json()
+    return AppendNote(writer=writer, last_offsets=dict(offsets), last_epochs=epochs).model_dump_json()
 
 
 def _last(rows: DataFrame) -> dict[int, int]:

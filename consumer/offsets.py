@@ -13,6 +13,7 @@ from brokers import log_offsets
 from brokers.clients import REQUEST_LIMIT_S
 from brokers.transactions import Transactions, telling_what_is_fatal
 from consumer.decide.claims import Committed
+from consumer.kafka import client_position
 from domain.partitions import OffsetRange, TopicPartition
 
 COMMIT_LIMIT_S = 5.0
@@ -69,8 +70,8 @@ class GroupOffsets:
             if position.error is not None:
                 raise KafkaException(position.error)
             partition = TopicPartition(position.topic, position.partition)
-            known = position.offset >= 0
-            committed[partition] = Committed(position.offset, position.metadata or "") if known else None
+            known, note = position.offset >= 0, position.metadata or ""
+            committed[partition] = Committed(position.offset, note, position.leader_epoch) if known else None
         return committed
 
     def ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
@@ -126,8 +127,7 @@ class GroupOffsets:
 
     def _commit(self, positions: Mapping[TopicPartition, Committed]) -> None:
         offsets = [
-            Position(partition.topic, partition.partition, position.offset, position.note)
-            for partition, position in positions.items()
+            client_position(partition, position.reached, position.note) for partition, position in positions.items()
         ]
         with telling_what_is_fatal(), self._transactions.one():
             self._producer.send_offsets_to_transaction(offsets, self._reader.consumer_group_metadata(), COMMIT_LIMIT_S)

@@ -33,6 +33,7 @@ from consumer.decide.commands import Holding
 from consumer.decide.machine import ConsumerError as ConsumerError
 from consumer.decide.machine import ConsumerMachine
 from consumer.decide.machine import LeaseError as LeaseError
+from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config, reading_config
@@ -173,7 +174,7 @@ class _Process:
                 self._ask(ask, lambda: self._take_over(action))
             case actions.Write(ask=ask, topic=topic, version=version, batch=batch):
                 table = self._rows_of(topic, batch)
-                self._ask(ask, lambda: self.lake.append(topic, version, table))
+                self._ask(ask, lambda: self.lake.append(topic, version, table, batch.epochs))
             case actions.Commit(ask=ask, positions=committed):
                 self._ask(ask, lambda: self.offsets.commit(committed))
             case actions.StopReading(partitions=partitions):
@@ -217,7 +218,7 @@ class _Process:
         self.commands.begin()
         self.offsets.open()
 
-    def _take_over(self, action: actions.TakeOver) -> dict[TopicPartition, int]:
+    def _take_over(self, action: actions.TakeOver) -> dict[TopicPartition, Reached]:
         def require_right() -> None:
             if not self.machine.is_asked(action.ask, time.monotonic()):
                 raise ClaimsError("it is not wanted any more")

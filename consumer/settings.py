@@ -69,10 +69,10 @@ class ConsumerSettings(BaseModel):
     controller may have given its partitions to others. Less than the controller's `heartbeat_timeout_s`, and twice what
     the brokers take when one of them fails, or all consumers of the group might end with it."""
     beyond_log_end: BeyondEnd = "continue"
-    """What becomes of a partition whose log ends before the position it was read to, because a leader without the
-    newest records was elected, or the topic was made anew. `continue`: it is read on from the log's end; `hold`: it is
-    not read, and the consumer is degraded, until the group's offset was set anew and the consumer restarted. Neither
-    reads anything twice."""
+    """What becomes of a partition whose log was cut off before the position it was read to, because a leader without
+    the newest records was elected, or the topic was made anew. `continue`: it is read on from where it was cut off, and
+    from the log's end where no broker tells that; `hold`: it is not read, and the consumer is degraded, until the
+    group's offset was set anew and the consumer restarted. Neither reads anything twice."""
     write_limit_s: Annotated[Seconds, Field(le=86_400)] = 60.0
     """A write to the lake that takes longer has failed."""
     renew_claims_s: Annotated[Seconds, Field(ge=1, le=604_800)] = 86_400.0

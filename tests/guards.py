@@ -298,14 +298,47 @@ GUARDS = (
         "Reading goes on after the last row in the lake",
         "it goes on at the commit",
         "consumer/decide/takeover.py",
-        "position = next_offset(last.get(partition.partition), committed[partition])",
-        "position = next_offset(None, committed[partition])",
+        "position = next_position(last.get(partition.partition), committed[partition])",
+        "position = next_position(None, committed[partition])",
         [
             EXPLORED,
             f"{TAKEOVER}::test_the_log_is_asked_only_about_what_may_be_behind",
             f"{ZOMBIE}[answer-named by the start]",
         ],
         [f"{KILLED}[SIGKILL-after-write-2-0]"],
+    ),
+    Guard(
+        "Of a later leader is what was read later, whichever offset is higher",
+        "the higher offset counts",
+        "consumer/decide/reached.py",
+        "return max(first, second, key=lambda reached: reached.epoch or 0)",
+        "return max(first, second, key=lambda reached: reached.offset)",
+        ["tests/consumer/test_claims.py::test_what_was_read_of_a_later_leader_counts_though_its_offsets_are_lower"],
+        [],
+    ),
+    Guard(
+        "The first leader is asked too whether its log was cut off",
+        "the client alone asks, of later ones",
+        "consumer/fetcher.py",
+        "                    self._consumer.seek(position)\n",
+        "                    pass\n",
+        [
+            "tests/consumer/test_out_of_range.py"
+            "::test_where_reading_begins_the_leader_is_asked_whether_its_log_was_cut_off"
+        ],
+        [],
+    ),
+    Guard(
+        "A batch does not have records from before and after a cut of the log",
+        "it grows on",
+        "consumer/decide/machine.py",
+        "if ask is not None and not self._closed:",
+        "if ask is not None:",
+        [
+            "tests/consumer/test_consumer_machine.py::test_a_log_that_was_cut_off_ends_the_batch"
+            "_and_what_is_committed_tells_which_leaders_records_it_counts"
+        ],
+        [],
     ),
     Guard(
         "The last row is `max(offset)`, by the table's log",
@@ -348,8 +381,8 @@ GUARDS = (
         "Commits claim the partition",
         "they name nobody",
         "consumer/decide/machine.py",
-        "Committed(offset, claim(self._writer))",
-        "Committed(offset, RELEASED)",
+        "Committed(reached.offset, claim(self._writer), reached.epoch)",
+        "Committed(reached.offset, RELEASED, reached.epoch)",
         [
             EXPLORED,
             f"{RUNNER}::test_a_partition_is_claimed_before_it_is_read_and_with_every_commit_until_it_is_released",
@@ -411,7 +444,7 @@ GUARDS = (
         "it is committed before it is written",
         "consumer/decide/machine.py",
         "        self._version += 1\n",
-        "        self._version += 1\n        self._claim(batch.next_offsets)\n        self._commit()\n",
+        "        self._version += 1\n        self._claim(batch.positions)\n        self._commit()\n",
         [EXPLORED, f"{RUNNER}::test_what_is_committed_is_in_the_lake"],
         [f"{KILLED}[SIGKILL-before-write-2-0]"],
     ),

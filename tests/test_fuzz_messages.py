@@ -14,8 +14,9 @@ from rich.console import Console
 from cli.terminal.glyphs import TopicPalette
 from cli.terminal.plain_lines import PlainLines
 from cli.terminal.screen import GroupScreen
-from consumer.decide.claims import Committed, next_offset, to_seal
+from consumer.decide.claims import Committed, next_position, to_seal
 from consumer.decide.commands import Holding
+from consumer.decide.reached import Reached
 from controller.decide.events import ConsumerReported, SpeedsMeasured, Started, Ticked
 from controller.decide.history import Beginning
 from controller.decide.machine import Controller
@@ -239,7 +240,7 @@ def test_the_note_of_a_commit_can_be_anything(note: str, offset: int, last: int 
     with nothing_carried_out():
         committed = Committed(offset, note)
         to_seal("1/a", (), [committed])
-        assert (next_offset(last, committed) or 0) >= 0
+        assert next_position(None if last is None else Reached(last), committed) is not None
 
 
 @pytest.mark.parametrize("topic", [topics.WRITE_SPEED, topics.METADATA, topics.DECISIONS])

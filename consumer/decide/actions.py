@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from consumer.decide.batch import Batch
 from consumer.decide.claims import Committed
+from consumer.decide.reached import Reached
 from domain.messages import ConsumerReport
 from domain.partitions import TopicPartition
 
@@ -52,14 +53,14 @@ class StopReading(NamedTuple):
 
 
 class ReadFrom(NamedTuple):
-    positions: Mapping[TopicPartition, int]
+    positions: Mapping[TopicPartition, Reached]
 
 
 class HoldBack(NamedTuple):
-    """Read the topic no more until it is resumed, and then on from these offsets, or from where it was."""
+    """Read the topic no more until it is resumed, and then on from here, or from where it was."""
 
     topic: str
-    positions: Mapping[TopicPartition, int]
+    positions: Mapping[TopicPartition, Reached]
 
 
 class Resume(NamedTuple):

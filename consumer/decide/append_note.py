@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from consumer.decide.reached import Reached
+
 
 class AppendNote(BaseModel):
     """The note of one append."""
@@ -17,20 +19,27 @@ class AppendNote(BaseModel):
     writer: str
     last_offsets: Mapping[int, int]
     """Of each partition that has rows in it, the highest."""
+    last_epochs: Mapping[int, int] = {}
+    """Of the leaders that took those, as far as they are known."""
+
+    @property
+    def last(self) -> dict[int, Reached]:
+        """The last row of each partition that has rows in it."""
+        return {number: Reached(offset, self.last_epochs.get(number)) for number, offset in self.last_offsets.items()}
 
 
-def last_appended(notes: Iterable[str | None], partitions: Collection[int]) -> dict[int, int]:
-    """The highest offset of each of the partitions, whoever appended it: in the newest append that has rows of it.
+def last_appended(notes: Iterable[str | None], partitions: Collection[int]) -> dict[int, Reached]:
+    """The last row of each of the partitions, whoever appended it: in the newest append that has rows of it.
 
     Args:
         notes: of the newest entries of the log, the newest first. Some have none, or one of somebody else's.
         partitions: what is looked for; those of which no entry here has rows are left out.
     """
-    found: dict[int, int] = {}
+    found: dict[int, Reached] = {}
     for text in notes:
         note = _parsed(text)
         if note is not None:
-            found = {number: note.last_offsets[number] for number in note.last_offsets if number in partitions} | found
+            found = {number: last for number, last in note.last.items() if number in partitions} | found
     return found
 
 

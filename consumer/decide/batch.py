@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from consumer.decide.reached import Reached
 from domain.messages import Order, Read
 from domain.partitions import TopicPartition
 
@@ -20,6 +21,8 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
     amiss: str | None = None
     """What of it could not be read; None where nothing is missing."""
+    epoch: int | None = None
+    """Of the leader that took it; none if unknown."""
 
     @property
     def bytes(self) -> int:
@@ -31,8 +34,8 @@ class Record(NamedTuple):
 class _Span:
     """What a batch holds of one partition."""
 
-    first_offset: int
-    last_offset: int
+    first: Reached
+    last: Reached
     records: int
     first_read_at: float
     last_read_at: float
@@ -63,11 +66,16 @@ class Batch:
             self.largest_bytes = max(self.largest_bytes, size)
             span = self._spans.get(record.partition)
             if span is None:
-                self._spans[record.partition] = _Span(record.offset, record.offset, 1, first_read_at, last_read_at)
+                reached = Reached(record.offset, record.epoch)
+                self._spans[record.partition] = _Span(reached, reached, 1, first_read_at, last_read_at)
             else:
-                span.last_offset = record.offset
+                span.last = Reached(record.offset, record.epoch)
                 span.last_read_at = last_read_at
                 span.records += 1
+
+    def __contains__(self, partition: TopicPartition) -> bool:
+        """Whether it holds any record of the partition."""
+        return partition in self._spans
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
         """Lets go of all that it holds of these partitions, as if it had never been fetched."""
@@ -81,9 +89,9 @@ class Batch:
         for partition in dropped:
             del self._spans[partition]
 
-    def drop_topic(self, topic: str) -> dict[TopicPartition, int]:
+    def drop_topic(self, topic: str) -> dict[TopicPartition, Reached]:
         """Lets go of all that it holds of the topic; where that began."""
-        began = {partition: span.first_offset for partition, span in self._spans.items() if partition.topic == topic}
+        began = {partition: span.first for partition, span in self._spans.items() if partition.topic == topic}
         self.drop(began.keys())
         return began
 
@@ -105,14 +113,21 @@ class Batch:
         return taken
 
     @property
+    def epochs(self) -> dict[int, int]:
+        """Of the leaders that took the last record of each partition, as far as they are known; of a batch of one
+        topic."""
+        spans = self._spans.items()
+        return {partition.partition: span.last.epoch for partition, span in spans if span.last.epoch is not None}
+
+    @property
     def record_bytes(self) -> float:
         """The mean, in a batch with records."""
         return self.bytes / self.records
 
     @property
-    def next_offsets(self) -> dict[TopicPartition, int]:
+    def positions(self) -> dict[TopicPartition, Reached]:
         """Where reading goes on after this batch: what is committed once it is written."""
-        return {partition: span.last_offset + 1 for partition, span in self._spans.items()}
+        return {partition: span.last.next for partition, span in self._spans.items()}
 
     def reads(self, stints: Mapping[TopicPartition, Order]) -> tuple[Read, ...]:
         """What was read of each partition, in ascending order of the partitions; `stints` are those it was read in."""
@@ -121,8 +136,8 @@ class Batch:
                 topic=partition.topic,
                 partition=partition.partition,
                 stint=stints[partition],
-                first_offset=span.first_offset,
-                last_offset=span.last_offset,
+                first_offset=span.first.offset,
+                last_offset=span.last.offset,
                 records=span.records,
                 first_read_at=span.first_read_at,
                 last_read_at=span.last_read_at,

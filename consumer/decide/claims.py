@@ -13,6 +13,7 @@ the topic before) tells only where to begin a partition of which the lake has no
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from consumer.decide.reached import Reached, later
 from consumer.decide.spans import Span, look_backs
 from domain.messages import writer as writer
 
@@ -30,6 +31,13 @@ class Committed:
     offset: int
     """Where reading goes on."""
     note: str = RELEASED
+    epoch: int | None = None
+    """Of the leader that took the record before; none if unknown."""
+
+    @property
+    def reached(self) -> Reached:
+        """How far the partition is read."""
+        return Reached(self.offset, self.epoch)
 
     @property
     def own(self) -> bool:
@@ -76,15 +84,15 @@ def where_to_look(committed: Committed | None, end: int) -> tuple[Span, ...]:
     return (Span(max(committed.offset - 1, 0), end),)
 
 
-def next_offset(last_in_lake: int | None, committed: Committed | None) -> int | None:
+def next_position(last_in_lake: Reached | None, committed: Committed | None) -> Reached | None:
     """Where reading goes on; none for the beginning of the partition.
 
     Args:
-        last_in_lake: the highest offset among the rows that were looked at; none if there is none.
+        last_in_lake: the last of the rows that were looked at; none if there is none.
         committed: what told where to look for them.
     """
     if last_in_lake is None:
-        return None if committed is None else committed.offset
+        return None if committed is None else committed.reached
     if committed is None or not committed.own:
-        return last_in_lake + 1
-    return max(last_in_lake + 1, committed.offset)
+        return last_in_lake.next
+    return later(last_in_lake.next, committed.reached)

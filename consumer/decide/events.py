@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from consumer.decide.batch import Record
 from consumer.decide.out_of_range import PassedOver
+from consumer.decide.reached import Reached
 from domain.messages import ConsumerCommand
 from domain.partitions import TopicPartition
 
@@ -46,7 +47,7 @@ class Done(NamedTuple):
 
     at: float
     ask: int
-    positions: Mapping[TopicPartition, int] | None = None
+    positions: Mapping[TopicPartition, Reached] | None = None
     """Of a take-over: where reading goes on."""
 
 

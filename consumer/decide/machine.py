@@ -30,6 +30,7 @@ from consumer.decide.commands import Holding
 from consumer.decide.cycle import FetchPhase
 from consumer.decide.lease import Lease
 from consumer.decide.rate import Pace, SaturatedRate
+from consumer.decide.reached import Reached
 from consumer.settings import ConsumerSettings
 from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, Cycle, PartitionRef, Read
 from domain.partitions import TopicPartition
@@ -83,7 +84,7 @@ class _Write(_Job):
     version: int
     batch: Batch
     reads: tuple[Read, ...]
-    positions: dict[TopicPartition, int]
+    positions: dict[TopicPartition, Reached]
     """To be committed once it is written."""
 
 
@@ -105,7 +106,7 @@ class _Commit(_Job):
     """Positions, and what follows once they are committed."""
 
     positions: dict[TopicPartition, Committed] = field(default_factory=dict)
-    placed: dict[TopicPartition, int] = field(default_factory=dict)
+    placed: dict[TopicPartition, Reached] = field(default_factory=dict)
     """To be read from here."""
     resumed: list[str] = field(default_factory=list)
     """Topics to be read on."""
@@ -159,7 +160,7 @@ class ConsumerMachine:
         self._found: tuple[TopicPartition, ...] = ()
         self._taking_over: dict[str, _TakeOver] = {}
         """By topic: none waits for the table of another."""
-        self._claimed: dict[TopicPartition, int] = {}
+        self._claimed: dict[TopicPartition, Reached] = {}
         """The partitions that this process claims, and so reads, and the positions that it has committed."""
         self._due = self._new_commit()
         self._committing: _Commit | None = None
@@ -169,6 +170,8 @@ class ConsumerMachine:
         """That grows, and since when."""
         self._starved = False
         """Whether a request for its records came back empty."""
+        self._closed = False
+        """Whether nothing more may be added: a log was cut, and what is read next has offsets that the batch has."""
         self._largest_bytes = 0
         self._cycle: _Cycle | None = None
         self._version = 0
@@ -235,6 +238,7 @@ class ConsumerMachine:
                 for passed_over in event.passed_over:
                     self._passed_over = str(passed_over), self._now + TOLD_FOR_S
                     self._lost += passed_over.lost
+                    self._closed = self._closed or (passed_over.were_read and passed_over.partition in self._batch)
             case events.Fetched(records=records):
                 self._batch.add(records, event.first_at, event.last_at)
                 self._starved = self._starved or not records
@@ -304,7 +308,7 @@ class ConsumerMachine:
             case _:
                 self._actions.append(actions.OpenSession(ask) if job is self._session else actions.TakePlace(ask))
 
-    def _has_succeeded(self, job: _Job, positions: Mapping[TopicPartition, int]) -> None:
+    def _has_succeeded(self, job: _Job, positions: Mapping[TopicPartition, Reached]) -> None:
         match job:
             case _TakeOver():
                 self._claim(positions)
@@ -409,15 +413,16 @@ class ConsumerMachine:
         """Whether there is anything to be committed first."""
         return self._committing is not None or bool(self._due.positions)
 
-    def _claim(self, positions: Mapping[TopicPartition, int]) -> None:
+    def _claim(self, positions: Mapping[TopicPartition, Reached]) -> None:
         """Commits the positions as one who reads on."""
-        for partition, offset in positions.items():
-            self._due.positions[partition] = Committed(offset, claim(self._writer))
+        for partition, reached in positions.items():
+            self._due.positions[partition] = Committed(reached.offset, claim(self._writer), reached.epoch)
 
     def _release(self, partitions: Iterable[TopicPartition]) -> None:
         """Commits the positions of those that it claims as one who reads no more."""
         for partition in self._claimed.keys() & set(partitions):
-            self._due.positions[partition] = Committed(self._claimed[partition], RELEASED)
+            reached = self._claimed[partition]
+            self._due.positions[partition] = Committed(reached.offset, RELEASED, reached.epoch)
 
     def _renew_claims(self) -> None:
         """Commits all again from time to time, before Kafka forgets it; and before it forgets who commits, also where
@@ -447,7 +452,7 @@ class ConsumerMachine:
         for partition, position in done.positions.items():
             self._claimed.pop(partition, None)
             if position.claimant is not None:
-                self._claimed[partition] = position.offset
+                self._claimed[partition] = position.reached
         if done.placed:
             self._actions.append(actions.ReadFrom(done.placed))
         self._actions += [actions.Resume(topic) for topic in done.resumed]
@@ -478,7 +483,7 @@ class ConsumerMachine:
             return
         batch, elapsed_s = self._batch, self._now - self._began
         ask = self._phase.next_ask(batch.bytes, elapsed_s, self._largest_bytes, self._cycle is not None)
-        if ask is not None:
+        if ask is not None and not self._closed:
             self._actions.append(ask)
         elif self._cycle is not None or (batch.records and self._session is not None):
             self._actions.append(actions.Wait(LOOK_EVERY_S))
@@ -487,7 +492,7 @@ class ConsumerMachine:
         else:
             if batch.records:
                 self._begin_write(batch, elapsed_s)
-            self._batch, self._began, self._starved = Batch(), self._now, False
+            self._batch, self._began, self._starved, self._closed = Batch(), self._now, False, False
             self._actions.append(actions.Wait(0.0))
 
     def _begin_write(self, batch: Batch, fetch_s: float) -> None:
@@ -504,7 +509,7 @@ class ConsumerMachine:
                 version=self._version,
                 batch=of_topic,
                 reads=of_topic.reads(self._holding.stints),
-                positions=of_topic.next_offsets,
+                positions=of_topic.positions,
             )
             self._try(self._writes[topic])
 

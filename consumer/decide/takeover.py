@@ -18,7 +18,8 @@ stays so: a process does it to each writer once.
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Set
 from typing import Protocol
 
-from consumer.decide.claims import Committed, next_offset, to_seal, where_to_look
+from consumer.decide.claims import Committed, next_position, to_seal, where_to_look
+from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from domain.partitions import OffsetRange, TopicPartition
 
@@ -45,12 +46,12 @@ class Tables(Protocol):
 
     def seal(self, topic: str, writer: str) -> None: ...
 
-    def last_appended(self, topic: str, partitions: Collection[int]) -> Mapping[int, int]: ...
+    def last_appended(self, topic: str, partitions: Collection[int]) -> Mapping[int, Reached]: ...
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> Mapping[int, int]: ...
 
 
-Steps = Generator[None, None, dict[TopicPartition, int]]
+Steps = Generator[None, None, dict[TopicPartition, Reached]]
 
 
 def take_over(
@@ -61,7 +62,7 @@ def take_over(
     lake: Tables,
     group: str,
     require_right: Callable[[], None],
-) -> dict[TopicPartition, int]:
+) -> dict[TopicPartition, Reached]:
     """Where reading goes on, once all `steps` are taken: `require_right` is called in each of their pauses, and raises
     where the caller must not go on."""
     left = steps(partitions, told, own, offsets, lake, group)
@@ -69,7 +70,7 @@ def take_over(
         try:
             next(left)
         except StopIteration as last:
-            positions: dict[TopicPartition, int] = last.value
+            positions: dict[TopicPartition, Reached] = last.value
             return positions
         require_right()
 
@@ -128,16 +129,19 @@ def steps(
         for partition, held in ranges.items()
         if not held.empty
     }
+    ends = {partition.partition: held.end for partition, held in ranges.items() if not held.empty}
     claimed = {
         partition.partition
         for partition, position in committed.items()
-        if position is not None and position.claimant not in (None, own)
+        if position is not None
+        and position.claimant not in (None, own)
+        and position.offset != ends.get(partition.partition, position.offset)
     }
-    last = _last_offsets(lake, topic, places, claimed)
+    last = _last_rows(lake, topic, places, claimed, ends)
     positions = {}
     for partition in sorted(ranges):
-        position = next_offset(last.get(partition.partition), committed[partition])
-        positions[partition] = ranges[partition].start if position is None else position
+        position = next_position(last.get(partition.partition), committed[partition])
+        positions[partition] = Reached(ranges[partition].start) if position is None else position
     return positions
 
 
@@ -147,23 +151,26 @@ def _from_own_on(writers: Iterable[str], own: str) -> list[str]:
     return sorted(writers, key=lambda each: (each < own, each))
 
 
-def _last_offsets(
-    lake: Tables, topic: str, places: Mapping[int, tuple[Span, ...]], claimed: Set[int]
-) -> dict[int, int]:
+def _last_rows(
+    lake: Tables, topic: str, places: Mapping[int, tuple[Span, ...]], claimed: Set[int], ends: Mapping[int, int]
+) -> dict[int, Reached]:
     """The last row of each partition of the topic that has one above its commit.
 
     Where the partition is claimed, it is in the newest append that has any of its rows, whoever made that: the claim
-    may be an old one, where the brokers have lost those that followed. Where the log does not tell that append, rows
-    do: looks further where the look before found nothing.
+    may be an old one, where the brokers have lost those that followed. Of what it tells from beyond the end of Kafka's
+    log only the epoch helps. Where the table's log does not tell that append, rows do: looks further where the look
+    before found nothing.
     """
-    left = {number: iter(spans) for number, spans in places.items() if spans}
-    numbers = left.keys() & claimed
-    appended = lake.last_appended(topic, numbers) if numbers else {}
-    ends = {number: places[number][-1].high for number in numbers}
-    found = {number: appended[number] for number in numbers & appended.keys() if appended[number] < ends[number]}
-    left = {number: spans for number, spans in left.items() if number not in found}
+    appended = lake.last_appended(topic, claimed) if claimed else {}
+    found = {
+        number: last
+        for number, last in appended.items()
+        if number in claimed and (last.epoch is not None or last.offset < ends[number])
+    }
+    left = {number: iter(spans) for number, spans in places.items() if spans and number not in found}
     while left:
         looks = {number: next(spans, None) for number, spans in left.items()}
-        found |= lake.last_offsets(topic, {number: span for number, span in looks.items() if span is not None})
+        rows = lake.last_offsets(topic, {number: span for number, span in looks.items() if span is not None})
+        found |= {number: Reached(offset) for number, offset in rows.items()}
         left = {number: left[number] for number, span in looks.items() if span is not None and number not in found}
     return found

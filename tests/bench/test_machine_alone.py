@@ -3,6 +3,7 @@
 from bench.machine_alone import MachineAlone
 from consumer.decide import actions
 from consumer.decide.actions import Action, Ask
+from consumer.decide.reached import Reached
 from domain.messages import Action as Do
 from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, PartitionRef
 from domain.partitions import TopicPartition
@@ -30,7 +31,7 @@ def test_one_whose_requests_take_no_time_is_ready_and_reads_at_once() -> None:
     machine = MachineAlone(1, "a", "group", 0.0)
     assert reports(machine.look(0.0))[-1].state is ConsumerState.READY
     done = machine.look(1.0, command(1, Do.START))
-    assert actions.ReadFrom(dict.fromkeys(PARTITIONS, 0)) in done
+    assert actions.ReadFrom(dict.fromkeys(PARTITIONS, Reached(0))) in done
     assert machine.held == PARTITIONS
     done = machine.look(2.0, command(2, Do.STOP))
     assert actions.StopReading(PARTITIONS) in done

@@ -23,6 +23,7 @@ from consumer.decide.batch import Batch, Record
 from consumer.decide.claims import RELEASED, Committed, claim
 from consumer.decide.commands import Holding
 from consumer.decide.machine import ConsumerError, ConsumerMachine
+from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.decide.takeover import ClaimsError, take_over
 from consumer.lake import Lake
@@ -168,7 +169,7 @@ class _Running:
                 )
                 return events.Looked(NOW, commands=(command,))
             case Succeeded(place, positions):
-                found = {partition_of(each): offset for each, offset in positions}
+                found = {partition_of(each): Reached(offset) for each, offset in positions}
                 return events.Done(NOW, self.waits_for.pop(place), found)
             case Failed(place, of_lake):
                 return events.Failed(NOW - LONGEST_S, self.waits_for.pop(place), "refused", of_lake)
@@ -216,10 +217,10 @@ class _Running:
                 for partition in partitions:
                     self.reading.pop(partition, None)
             case actions.ReadFrom(placed):
-                self.reading.update(placed)
+                self.reading.update((each, reached.offset) for each, reached in placed.items())
             case actions.HoldBack(topic, began):
                 self.held_back.add(topic)
-                self.reading.update(began)
+                self.reading.update((each, reached.offset) for each, reached in began.items())
             case actions.Resume(topic):
                 self.held_back.remove(topic)
             case actions.Send(report):
@@ -433,9 +434,10 @@ class _Answers:
         """They are always the same."""
         return dict.fromkeys(partitions, OffsetRange(0, self.records))
 
-    def last_appended(self, topic: str, partitions: Set[int]) -> dict[int, int]:
+    def last_appended(self, topic: str, partitions: Set[int]) -> dict[int, Reached]:
         assert topic == TOPIC
-        return dict(cast(Rows, self._answer(AskTheLog(tuple(sorted(partitions))))))
+        rows = cast(Rows, self._answer(AskTheLog(tuple(sorted(partitions)))))
+        return {number: Reached(offset) for number, offset in rows}
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
         assert topic == TOPIC
@@ -475,4 +477,4 @@ def next_call(
         return pending.call
     except ClaimsError:
         return None
-    return tuple((partition.partition, offset) for partition, offset in found.items())
+    return tuple((partition.partition, reached.offset) for partition, reached in found.items())

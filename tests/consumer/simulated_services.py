@@ -21,6 +21,7 @@ from consumer.decide.batch import Record
 from consumer.decide.claims import Committed
 from consumer.decide.events import Fetched
 from consumer.decide.out_of_range import PassedOver
+from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.lake import LAST_VERSION
 from consumer.session import LakeError
@@ -230,15 +231,15 @@ class _Fetcher:
         taken, self._services.passed_over = tuple(self._services.passed_over), []
         return taken
 
-    def hold_back(self, topic: str, positions: Mapping[TopicPartition, int]) -> None:
+    def hold_back(self, topic: str, positions: Mapping[TopicPartition, Reached]) -> None:
         self._held_back.add(topic)
-        self.placed.update(positions)
+        self.place(positions)
 
     def resume(self, topic: str) -> None:
         self._held_back.discard(topic)
 
-    def place(self, positions: Mapping[TopicPartition, int]) -> None:
-        self.placed.update(positions)
+    def place(self, positions: Mapping[TopicPartition, Reached]) -> None:
+        self.placed.update((each, reached.offset) for each, reached in positions.items())
 
     def fetch(self, most_records: int, wait_s: float) -> Fetched:
         self._services.pass_by("fetch", self._consumer)
@@ -264,7 +265,8 @@ class _Lake:
 
     def connect(self) -> None: ...
 
-    def append(self, topic: str, version: int, rows: pa.Table) -> None:
+    def append(self, topic: str, version: int, rows: pa.Table, epochs: Mapping[int, int]) -> None:
+        del epochs
         services = self._services
         services.pass_by("write", self._name)
         if topic in services.refusing:
@@ -282,9 +284,9 @@ class _Lake:
             raise LakeError(f"{topic}: refused")
         self._services.versions[topic, writer] = LAST_VERSION
 
-    def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+    def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, Reached]:
         rows = {number: self._services.rows[TopicPartition(topic, number)] for number in partitions}
-        return {number: offsets[-1] for number, offsets in rows.items() if offsets}
+        return {number: Reached(offsets[-1]) for number, offsets in rows.items() if offsets}
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
         of_spans = {number: self._services.rows[TopicPartition(topic, number)] for number in spans}

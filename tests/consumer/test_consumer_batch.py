@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumer.decide.batch import Batch, Record
+from consumer.decide.reached import Reached
 from domain.messages import Order, Read
 from domain.partitions import TopicPartition
 
@@ -29,7 +30,7 @@ def test_a_record_without_a_value_has_the_bytes_of_its_key() -> None:
 def test_reading_goes_on_behind_the_last_record_of_each_partition() -> None:
     batch = Batch()
     batch.add([record(A, 4), record(B, 7), record(A, 9)], 1.0, 1.0)
-    assert batch.next_offsets == {A: 10, B: 8}
+    assert batch.positions == {A: Reached(10), B: Reached(8)}
 
 
 def test_each_read_says_what_was_read_when_and_in_which_stint() -> None:
@@ -65,7 +66,7 @@ def test_what_is_dropped_was_never_there() -> None:
     batch.add([record(sibling, 1), record(TopicPartition("c", 0), 1)], 2.0, 2.0)
     batch.drop([sibling, TopicPartition("c", 0), TopicPartition("d", 0)])
     assert batch.by_topic == kept.by_topic
-    assert (batch.records, batch.bytes, batch.next_offsets) == (kept.records, kept.bytes, kept.next_offsets)
+    assert (batch.records, batch.bytes, batch.positions) == (kept.records, kept.bytes, kept.positions)
 
 
 def test_the_account_of_a_batch_outlives_its_records() -> None:
@@ -73,7 +74,7 @@ def test_the_account_of_a_batch_outlives_its_records() -> None:
     batch.add([record(A, 4), record(B, 7)], 1.0, 1.5)
     assert batch.take() == {"a": [record(A, 4)], "b": [record(B, 7)]}
     assert batch.by_topic == {}
-    assert (batch.records, batch.next_offsets) == (2, {A: 5, B: 8})
+    assert (batch.records, batch.positions) == (2, {A: Reached(5), B: Reached(8)})
 
 
 @given(st.lists(st.lists(st.sampled_from([A, B]), max_size=5), max_size=5))
@@ -84,4 +85,4 @@ def test_the_reads_account_for_every_record(requests: list[list[TopicPartition]]
         batch.add([record(partition, offset := offset + 1) for partition in partitions], 1.0, 1.0)
     reads = batch.reads({A: Order(1, 1), B: Order(1, 2)})
     assert sum(read.records for read in reads) == batch.records == sum(map(len, requests))
-    assert {read.key: read.last_offset + 1 for read in reads} == batch.next_offsets
+    assert {read.key: Reached(read.last_offset + 1) for read in reads} == batch.positions

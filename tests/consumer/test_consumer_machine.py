@@ -8,9 +8,11 @@ import pytest
 from consumer.decide import actions, events
 from consumer.decide.actions import Action
 from consumer.decide.batch import Record
-from consumer.decide.claims import Committed
+from consumer.decide.claims import Committed, claim
 from consumer.decide.commands import Holding
 from consumer.decide.machine import ConsumerError, ConsumerMachine, LeaseError
+from consumer.decide.out_of_range import PassedOver
+from consumer.decide.reached import Reached
 from consumer.settings import ConsumerSettings
 from domain.messages import Action as Do
 from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, PartitionRef
@@ -76,10 +78,10 @@ class Play:
             case actions.ReadFrom():
                 claims = {self.committed[partition].claimant for partition in action.positions}
                 assert claims == {"1/a"}, "it is read once it is claimed"
-                self.reading.update(action.positions)
+                self.reading.update((each, reached.offset) for each, reached in action.positions.items())
             case actions.HoldBack():
                 self.held_back.add(action.topic)
-                self.reading.update(action.positions)
+                self.reading.update((each, reached.offset) for each, reached in action.positions.items())
             case actions.Resume():
                 self.held_back.remove(action.topic)
             case actions.Send():
@@ -98,7 +100,7 @@ class Play:
         for partition in set(PARTITIONS) - {ref.key for ref in report.partitions}:
             assert partition not in self.reading or report.state is ConsumerState.LEAVING
             for ask in self.asked.values():
-                if isinstance(ask, actions.Write) and partition in ask.batch.next_offsets:
+                if isinstance(ask, actions.Write) and partition in ask.batch:
                     assert self.committed[partition].claimant == "1/a"
                 if isinstance(ask, actions.TakeOver) and partition in ask.partitions:
                     assert not self.machine.is_asked(ask.ask, self.now)
@@ -147,7 +149,7 @@ class Play:
         self.carry_out(ask)
         positions = None
         if isinstance(ask, actions.TakeOver):
-            positions = {each: len(self.rows[each]) for each in ask.partitions}
+            positions = {each: Reached(len(self.rows[each])) for each in ask.partitions}
         self.handle(events.Done(self.now, number, positions))
 
     def step(self) -> None:
@@ -286,3 +288,32 @@ def test_a_write_that_is_not_answered_is_tried_again_and_holds_up_its_topic_alon
     assert len(hanging) > 1
     assert "no answer within 20 s" in str(play.report.reason)
     assert play.rows[PARTITIONS[2]] == []
+
+
+def test_a_log_that_was_cut_off_ends_the_batch_and_what_is_committed_tells_which_leaders_records_it_counts() -> None:
+    """In one batch the last offset of the partition would be the highest one, of a record that the log has no more."""
+    play = Play()
+    begun(play)
+    (partition, *_) = PARTITIONS
+    play.handle(commands=(play.command(Do.START, partition),))
+    while not play.reading:
+        if play.asked:
+            play.answer(min(play.asked))
+        else:
+            play.handle()
+    play.reading.clear()
+    for epoch, offsets in ((3, range(40, 50)), (4, range(40, 43))):
+        records = tuple(Record(partition, offset, 0, None, b".", (), epoch=epoch) for offset in offsets)
+        play.fetch = None
+        play.handle(events.Fetched(play.now, records, 0.0, 0.0))
+        assert play.fetch is not None, "the batch may grow"
+        play.fetch = None
+        play.handle(events.Looked(play.now, passed_over=(PassedOver(partition, 40, 50, were_read=True),)))
+        assert play.fetch is None
+        write = only_ask(play)
+        assert isinstance(write, actions.Write)
+        assert write.batch.epochs == {partition.partition: epoch}
+        play.rows[partition] = list(range(offsets.start))
+        while play.asked:
+            play.answer(min(play.asked))
+        assert play.committed[partition] == Committed(offsets.stop, claim("1/a"), epoch)

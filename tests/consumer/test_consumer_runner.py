@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from consumer import runner
 from consumer.decide.claims import claim
+from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
 from consumer.runner import ConsumerError
 from consumer.verify import PartitionAccount, verify
@@ -198,7 +199,7 @@ def test_what_was_looked_up_for_an_earlier_start_is_not_used_for_a_later_one(
     """In between somebody else has read the partition."""
     looked_up, goes_on, look_up = threading.Event(), threading.Event(), take_over
 
-    def take_long_at_first(*arguments: Any) -> dict[TopicPartition, int]:
+    def take_long_at_first(*arguments: Any) -> dict[TopicPartition, Reached]:
         positions = look_up(*arguments)
         if not looked_up.is_set():
             looked_up.set()
@@ -234,9 +235,9 @@ def test_a_take_over_that_is_not_wanted_any_more_puts_the_rightful_reader_out_of
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It would find who reads the partition now by the claim, and fence it."""
-    asked, goes_on, late = threading.Event(), threading.Event(), Future[dict[TopicPartition, int]]()
+    asked, goes_on, late = threading.Event(), threading.Event(), Future[dict[TopicPartition, Reached]]()
 
-    def late_at_first(*arguments: Any) -> dict[TopicPartition, int]:
+    def late_at_first(*arguments: Any) -> dict[TopicPartition, Reached]:
         if asked.is_set():
             return take_over(*arguments)
         asked.set()

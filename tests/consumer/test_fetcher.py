@@ -8,6 +8,7 @@ from kafka import KafkaProducer
 
 from consumer.decide.batch import Record
 from consumer.decide.out_of_range import PassedOver
+from consumer.decide.reached import Reached
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
 from domain.partitions import TopicPartition
@@ -51,7 +52,7 @@ def fetch(fetcher: Fetcher, count: int) -> list[Record]:
 def read(fetcher: Fetcher, *partitions: TopicPartition, offset: int = 0) -> None:
     """Starts partitions, all from the same offset."""
     assert fetcher.settle(set(partitions)) == partitions
-    fetcher.place(dict.fromkeys(partitions, offset))
+    fetcher.place(dict.fromkeys(partitions, Reached(offset)))
 
 
 def test_a_partition_is_read_from_where_it_is_placed(

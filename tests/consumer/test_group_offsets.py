@@ -41,10 +41,10 @@ def test_what_is_committed_is_seen_by_everybody_with_its_note(
     open_offsets: OpenOffsets, partitions: list[TopicPartition]
 ) -> None:
     first, second = open_offsets("1/a"), open_offsets("2/b")
-    first.commit({partitions[0]: Committed(7, "a note"), partitions[1]: Committed(0)})
+    first.commit({partitions[0]: Committed(7, "a note", epoch=3), partitions[1]: Committed(0)})
     second.commit({partitions[1]: Committed(3, "another")})
     assert second.committed(partitions[:3]) == {
-        partitions[0]: Committed(7, "a note"),
+        partitions[0]: Committed(7, "a note", epoch=3),
         partitions[1]: Committed(3, "another"),
         partitions[2]: None,
     }

@@ -11,6 +11,7 @@ import pytest
 from consumer.decide.batch import Record
 from consumer.decide.columns import Column
 from consumer.decide.location import location
+from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.lake import Lake
 from consumer.session import LakeError, open_session, release
@@ -225,8 +226,8 @@ def test_the_log_tells_what_writers_appended_last(open_lake: OpenLake) -> None:
     for writer in ("group/1/a", "group/2/b", "group/3/d"):
         successor.seal("data", writer)
     one.append("data", 3, rows([record(4)], TODAY))  # passed over: it is sealed
-    assert successor.last_appended("data", {0}) == {0: 3}
-    assert successor.last_appended("data", {0, 1, 2, 3}) == {0: 3, 1: 70, 2: 9}
+    assert successor.last_appended("data", {0}) == {0: Reached(3)}
+    assert successor.last_appended("data", {0, 1, 2, 3}) == {0: Reached(3), 1: Reached(70), 2: Reached(9)}
     for lake in (one, other, successor):
         lake.close()
 

@@ -10,6 +10,7 @@ import pytest
 
 from consumer import lake as lake_module
 from consumer.decide.batch import Record
+from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.lake import Lake
 from consumer.table import SCHEMA, rows
@@ -155,6 +156,8 @@ def test_the_highest_offset_is_the_last_one_by_the_log_and_by_the_rows(session: 
     lake = a_lake("group/1/a")
     lake.append("orders", 1, batch(0, 1))
     lake.append("orders", 2, batch(2, 4, 3))
-    assert lake.last_appended("orders", {0}) == {0: 4}
+    assert lake.last_appended("orders", {0}) == {0: Reached(4)}
     assert lake.last_offsets("orders", {0: Span(0, 9)}) == {0: 4}
+    lake.append("orders", 3, batch(3), {0: 5})
+    assert lake.last_appended("orders", {0}) == {0: Reached(3, 5)}, "of a later leader"
     assert session.notes[0] is not None

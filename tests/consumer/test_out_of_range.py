@@ -5,7 +5,8 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from consumer.decide.out_of_range import BeyondEnd, PassedOver, go_on
+from consumer.decide.out_of_range import BeyondEnd, PassedOver, cut_at, go_on
+from consumer.decide.reached import Reached
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
 from domain.partitions import OffsetRange, TopicPartition
@@ -17,25 +18,44 @@ PATIENTLY_S = 20.0
 
 
 def test_a_position_in_the_log_is_read_on_from() -> None:
-    assert go_on(ORDERS, 10, HELD, "continue") == (10, None)
-    assert go_on(ORDERS, 70, HELD, "hold") == (70, None)
+    assert go_on(ORDERS, Reached(10, 3), HELD, None, "continue") == (Reached(10), None)
+    assert go_on(ORDERS, Reached(70, 3), HELD, None, "hold") == (Reached(70), None)
 
 
 def test_what_was_deleted_unread_is_lost_and_told() -> None:
-    position, passed_over = go_on(ORDERS, 4, HELD, "hold")
-    assert position == 10
+    position, passed_over = go_on(ORDERS, Reached(4, 3), HELD, None, "hold")
+    assert position == Reached(10)
     assert passed_over == PassedOver(ORDERS, 4, 10, were_read=False)
     assert passed_over.lost == 6
     assert "offsets 4 to 9 were deleted before they were read" in str(passed_over)
 
 
 def test_beyond_the_end_nothing_is_read_twice() -> None:
-    assert go_on(ORDERS, 71, HELD, "hold") == (None, None)
-    position, passed_over = go_on(ORDERS, 75, HELD, "continue")
-    assert position == 70
+    assert go_on(ORDERS, Reached(71), HELD, None, "hold") == (None, None)
+    position, passed_over = go_on(ORDERS, Reached(75), HELD, None, "continue")
+    assert position == Reached(70)
     assert passed_over is not None
     assert passed_over.lost == 0
     assert "offsets 70 to 74 were read and are no more in the log" in str(passed_over)
+
+
+@pytest.mark.parametrize("position", [Reached(65, 3), Reached(75, 3)], ids=["grown beyond it", "still shorter"])
+def test_a_log_that_was_cut_off_is_read_on_from_there_however_far_it_has_grown_since(position: Reached) -> None:
+    cut = Reached(40, 2)
+    assert go_on(ORDERS, position, HELD, cut, "hold") == (None, None)
+    assert go_on(ORDERS, position, HELD, cut, "continue") == (
+        cut,
+        PassedOver(ORDERS, 40, position.offset, were_read=True),
+    )
+
+
+def test_nothing_is_lost_where_the_log_was_cut_off_behind_what_was_read() -> None:
+    assert go_on(ORDERS, Reached(40, 2), HELD, Reached(50, 2), "hold") == (Reached(40, 2), None)
+
+
+def test_where_a_log_was_cut_off_is_told_by_no_other_error() -> None:
+    assert cut_at("fetch failed: offset 109 (leader epoch 3) is out of range") is None
+    assert cut_at("no epoch found: broker end offset is -1 (offset leader epoch -1)") is None
 
 
 @pytest.fixture
@@ -48,7 +68,7 @@ def brokers() -> Producer:
     return producer
 
 
-def placed(brokers: Producer, beyond_end: BeyondEnd, position: int) -> Fetcher:
+def placed(brokers: Producer, beyond_end: BeyondEnd, position: Reached) -> Fetcher:
     known = brokers.list_topics(timeout=PATIENTLY_S).brokers.values()
     servers = ",".join(f"{broker.host}:{broker.port}" for broker in known)
     config = fetching_config(common_config(servers, 1, {"log_level": "0"}), "group", 1_000_000)
@@ -60,7 +80,7 @@ def placed(brokers: Producer, beyond_end: BeyondEnd, position: int) -> Fetcher:
 
 def test_a_log_that_ends_before_the_position_is_read_on_at_its_end(brokers: Producer) -> None:
     """Hole 9: it was read again from its beginning, and every record doubled."""
-    fetcher = placed(brokers, "continue", RECORDS + 100)
+    fetcher = placed(brokers, "continue", Reached(RECORDS + 100))
     deadline = time.monotonic() + PATIENTLY_S
     told: tuple[PassedOver, ...] = ()
     read: list[int] = []
@@ -81,7 +101,7 @@ def test_a_log_that_ends_before_the_position_is_read_on_at_its_end(brokers: Prod
 
 def test_one_that_is_to_hold_is_not_read_and_says_so(brokers: Producer) -> None:
     """Hole 9: no fault was shown."""
-    fetcher = placed(brokers, "hold", RECORDS + 100)
+    fetcher = placed(brokers, "hold", Reached(RECORDS + 100))
     deadline = time.monotonic() + PATIENTLY_S
     while "its log ends at 9: is not read" not in (fetcher.fault or ""):
         assert time.monotonic() < deadline
@@ -89,3 +109,26 @@ def test_one_that_is_to_hold_is_not_read_and_says_so(brokers: Producer) -> None:
         fetcher.settle()
     fetcher.close()
     assert fetcher.take_passed_over() == ()
+
+
+def test_where_reading_begins_the_leader_is_asked_whether_its_log_was_cut_off(brokers: Producer) -> None:
+    """Otherwise one that has grown since would be taken to be cut off at its end, or not at all."""
+    fetcher = placed(brokers, "continue", Reached(RECORDS + 100, 0))
+    deadline = time.monotonic() + PATIENTLY_S
+    while "truncation" not in (fetcher.fault or ""):
+        assert time.monotonic() < deadline
+        assert fetcher.fetch(100, 0.1).records == ()
+    fetcher.settle()
+    fetcher.close()
+    assert fetcher.take_passed_over() == (PassedOver(ORDERS, RECORDS, RECORDS + 100, were_read=True),)
+    assert fetcher.fault is None
+
+
+def test_a_log_that_was_not_cut_off_is_read_on(brokers: Producer) -> None:
+    fetcher = placed(brokers, "continue", Reached(RECORDS - 1, 0))
+    deadline = time.monotonic() + PATIENTLY_S
+    while not (records := fetcher.fetch(100, 0.1).records):
+        assert time.monotonic() < deadline
+        assert fetcher.fault is None
+    fetcher.close()
+    assert [(record.offset, record.epoch) for record in records] == [(RECORDS - 1, 0)]

@@ -6,6 +6,7 @@ from unittest.mock import Mock, call, create_autospec
 import pytest
 
 from consumer.decide.claims import RELEASED, Committed, claim
+from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.decide.takeover import MOST_LOOKS, ClaimsError, take_over
 from consumer.lake import Lake
@@ -19,7 +20,7 @@ END = 70
 @pytest.fixture
 def lake() -> Mock:
     lake: Mock = create_autospec(Lake, instance=True)
-    lake.last_appended.return_value = {0: 59, 1: 59}
+    lake.last_appended.return_value = {0: Reached(59), 1: Reached(59)}
     lake.last_offsets.return_value = {}
     return lake
 
@@ -30,7 +31,7 @@ def positions(lake: Mock, first: Committed, second: Committed) -> tuple[int, int
     offsets.committed.return_value = {FIRST: first, SECOND: second}
     offsets.ranges.return_value = dict.fromkeys((FIRST, SECOND), OffsetRange(0, END))
     found = take_over([FIRST, SECOND], [], "3/c", offsets, lake, "group", lambda: None)
-    return found[FIRST], found[SECOND]
+    return found[FIRST].offset, found[SECOND].offset
 
 
 def test_nothing_is_asked_about_what_was_released_or_is_at_its_end(lake: Mock) -> None:
@@ -54,24 +55,36 @@ def test_the_rows_are_looked_at_where_the_log_does_not_tell(lake: Mock) -> None:
 
 def test_the_rows_are_looked_at_where_the_log_tells_of_other_partitions_alone(lake: Mock) -> None:
     """Hole 13: where the claimant has appended anything, they were not, though another may have gone on."""
-    lake.last_appended.return_value = {1: 59}
+    lake.last_appended.return_value = {1: Reached(59)}
     lake.last_offsets.return_value = {0: 64}
     assert positions(lake, Committed(50, claim("1/a")), Committed(50, claim("1/a"))) == (65, 60)
     lake.last_offsets.assert_called_once_with("orders", {0: Span(49, END)})
 
 
 def test_what_the_log_tells_from_beyond_the_end_is_of_a_log_that_is_no_more(lake: Mock) -> None:
-    lake.last_appended.return_value = {0: END + 5}
+    lake.last_appended.return_value = {0: Reached(END + 5)}
     assert positions(lake, Committed(50, claim("1/a")), Committed(50, RELEASED)) == (50, 50)
 
 
-def steps_of_a_take_over(lake: Mock, told: list[str], *looks: Committed) -> tuple[dict[TopicPartition, int], list[Any]]:
+def test_where_the_log_is_shorter_than_what_was_committed_what_was_appended_of_its_new_records_counts(
+    lake: Mock,
+) -> None:
+    """Who claims it was told of the cut, read on from there, and died before its commit."""
+    lake.last_appended.return_value = {0: Reached(42, 4), 1: Reached(END + 9, 3)}
+    cut = Committed(END + 10, claim("1/a"), 3)
+    assert positions(lake, cut, cut) == (43, END + 10), "the second waits for what its leader tells"
+    lake.last_offsets.assert_not_called()
+
+
+def steps_of_a_take_over(
+    lake: Mock, told: list[str], *looks: Committed
+) -> tuple[dict[TopicPartition, Reached], list[Any]]:
     """Where reading goes on, and what is asked in which order, where one look after another sees these commits."""
     steps = Mock()
     offsets = create_autospec(GroupOffsets, instance=True)
     offsets.committed.side_effect = [{FIRST: look} for look in looks]
     offsets.ranges.return_value = {FIRST: OffsetRange(0, END)}
-    lake.last_appended.return_value = {0: 64}
+    lake.last_appended.return_value = {0: Reached(64)}
     for name, step in (("look", offsets.committed), ("fence", offsets.fence), ("seal", lake.seal)):
         steps.attach_mock(step, name)
     steps.attach_mock(lake.last_appended, "ask")
@@ -83,7 +96,7 @@ def test_former_writers_are_fenced_then_sealed_and_only_then_positions_are_looke
     look."""
     claimed = Committed(60, claim("1/a"))
     assert steps_of_a_take_over(lake, [], Committed(50, claim("1/a")), claimed) == (
-        {FIRST: 65},
+        {FIRST: Reached(65)},
         [
             call.look([FIRST]),
             call.fence("1/a"),
@@ -98,7 +111,7 @@ def test_whom_the_start_names_is_fenced_before_anybody_asks_what_is_committed(la
     """Hole 11: where a writer died in the middle of a commit, the brokers tell of none for a minute, or until it is
     fenced."""
     assert steps_of_a_take_over(lake, ["1/a"], Committed(60, claim("1/a"))) == (
-        {FIRST: 65},
+        {FIRST: Reached(65)},
         [
             call.fence("1/a"),
             call.seal("orders", "group/1/a"),

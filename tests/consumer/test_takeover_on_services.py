@@ -10,6 +10,7 @@ import pytest
 from brokers.transactions import FencedError
 from consumer.decide.batch import Record
 from consumer.decide.claims import RELEASED, Committed, claim
+from consumer.decide.reached import Reached
 from consumer.decide.takeover import take_over
 from consumer.kafka import common_config, reading_config
 from consumer.lake import Lake
@@ -101,7 +102,7 @@ def test_what_the_former_reader_does_counts_until_it_is_sealed_and_nothing_after
 
     told = [FORMER] if is_named else []
     found = take_over([partition], told, SUCCESSOR, successor.offsets, successor.lake, unique_name, go_on_meanwhile)
-    assert found == {partition: 6}
+    assert found == {partition: Reached(6)}
     assert looks == sealed_at + 1, "and after the last look"
     former.append(4, 6)
     with pytest.raises(FencedError):

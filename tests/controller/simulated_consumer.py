@@ -184,11 +184,11 @@ class FakeConsumer:
                 for partition in partitions:
                     self.reading.pop(partition, None)
             case actions.ReadFrom(positions=positions):
-                self.reading.update(positions)
+                self.reading.update((each, reached.offset) for each, reached in positions.items())
                 self.begun += 1
             case actions.HoldBack(topic=topic, positions=positions):
                 self._held_back.add(topic)
-                self.reading.update(positions)
+                self.reading.update((each, reached.offset) for each, reached in positions.items())
             case actions.Resume(topic=topic):
                 self._held_back.discard(topic)
             case actions.Send(report=report):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from consumer.decide.claims import Committed
+from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from domain.partitions import OffsetRange, TopicPartition
 
@@ -95,10 +96,10 @@ class Lake:
         self._versions[writer.removeprefix(f"{GROUP}/"), topic] = _SEALED
         self._settle_sealed()
 
-    def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+    def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, Reached]:
         """The last row of the newest append of each, whoever made it."""
         rows = {number: self.rows.get(TopicPartition(topic, number)) for number in partitions}
-        return {number: offsets[-1] for number, offsets in rows.items() if offsets}
+        return {number: Reached(offsets[-1]) for number, offsets in rows.items() if offsets}
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
         """The last row of each among those of its span."""

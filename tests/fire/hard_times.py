@@ -414,3 +414,40 @@ def lake_values(settings: Settings, topic: str) -> Counter[int]:
     """How many rows have each value."""
     rows = (pq.ParquetFile(file).read(["value"]) for file in files(Path(settings.consumer.table(topic))))
     return Counter(int(value) for table in rows for value in table["value"].to_pylist())
+
+
+@pytest.mark.parametrize("after", [300, 800], ids=["still shorter", "grown beyond what was read"])
+def test_what_is_written_in_place_of_lost_records_before_they_are_missed_is_read(
+    after: int, stack: ExitStack, tmp_path: Path, broker_cluster: BrokerCluster, spark_server: SharedSpark
+) -> None:
+    """Nobody reads while the second leader is elected and producers go on."""
+    partition = TopicPartition("orders", 0)
+    settings = configure(tmp_path, Services(broker_cluster.bootstrap_servers, spark_server.remote, ""), [partition])
+    create(broker_cluster, "orders", [[1, 2]], {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"})
+    group = WitnessedGroup(stack, tmp_path, settings, {partition: 0.0})
+    for component in ("monitor", "controller"):
+        group.begin(component)
+    producer = Producer({"bootstrap.servers": broker_cluster.bootstrap_servers, "acks": "all", "log_level": 3})
+    produce(producer, partition, range(BEFORE))
+    group.converges("the group begins")
+    second = broker_cluster.pids[2]
+    os.kill(second, signal.SIGSTOP)
+    group.wait("one replica is in sync", lambda: in_sync(group.reader, partition) == [1])
+    produce(producer, partition, range(BEFORE, BEFORE + ONLY_BY_ONE))
+    group.converges("all of the first log is read")
+    frozen = tuple(group.consumers.values())
+    for process in frozen:
+        os.kill(process, signal.SIGSTOP)
+    broker_cluster.kill(1)
+    os.kill(second, signal.SIGCONT)
+    group.wait("the second leads", lambda: leads(group.reader, partition) == 2)
+    values = range(BEFORE + ONLY_BY_ONE, BEFORE + ONLY_BY_ONE + after)
+    produce(producer, partition, values)
+    for process in frozen:
+        os.kill(process, signal.SIGCONT)
+    lost = f"{partition}: offsets {BEFORE} to {BEFORE + ONLY_BY_ONE - 1} were read and are no more in the log"
+    group.wait("the loss is told", lambda: any(lost in told for told in told_by(group)))
+    broker_cluster.begin_again(1)
+    group.wait("the new ones are in the lake", lambda: set(values) <= lake_values(settings, partition.topic).keys())
+    assert lake_values(settings, partition.topic) == Counter(range(values.stop))
+    assert group.witness.most_readers.count == 1, group.witness.most_readers
