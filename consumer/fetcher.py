@@ -215,11 +215,18 @@ class Fetcher:
             self._doubtful = True
 
     def _take_statistics(self, statistics: str) -> None:
-        """Counts of the client since its beginning."""
+        """Counts of the client since its beginning, and whom it takes for the leader of each partition: of one that has
+        lost its leader it tells nothing else."""
         counted = json.loads(statistics)
         sent, received = counted["rx_bytes"], counted["rxmsg_bytes"]
         if received >= TELLING_BYTES and sent:
             self.compression = received / sent
+        topics = counted["topics"]
+        self._doubtful = self._doubtful or any(
+            topics[read.topic]["partitions"][str(read.partition)]["leader"] < 0
+            for read in self._read
+            if str(read.partition) in topics.get(read.topic, {}).get("partitions", {})
+        )
 
     def _assign(self, partitions: Sequence[TopicPartition]) -> None:
         """Reads the placed partitions on from where they are.

@@ -282,6 +282,7 @@ def test_partitions_without_a_leader_keep_no_other_waiting_and_are_read_on(
     group.reads(led, "the others are read")
     monitor_log = group.children["monitor"].log
     group.wait("it is told", lambda: "partitions have no leader" in monitor_log.read_text())
+    group.wait("its reader tells it", lambda: any("has no leader" in told for told in told_by(group)))
     group.load.step(speeds(partitions, BUSY))
     group.wait("two read", lambda: len(group.readers) == 2)
     group.reads(led, "the others are read by two")
