@@ -13,6 +13,9 @@ from domain.partitions import TopicPartition
 _SMALLEST_QUEUE_BYTES = 1_048_576
 _OF_A_PARTITION_BYTES = 1_048_576
 """Of one answer of the brokers at most, as by default."""
+_BACKLOGS = 16
+"""So many partitions with a backlog share an answer at least. With four, of twelve that were behind, whoever came after
+them waited for 18 to 20 MB with a queue of 4 MB, and with sixteen for 3 to 5 MB, at the same throughput."""
 _STATISTICS_EVERY_MS = 10_000
 _UNKNOWN = -1
 """The epoch of a leader that is not known."""
@@ -56,7 +59,7 @@ def fetching_config(common: Mapping[str, object], group: str, batch_bytes: int) 
         {
             "queued.max.messages.kbytes": queue_bytes // 1024,
             "fetch.max.bytes": queue_bytes,
-            "fetch.message.max.bytes": min(_OF_A_PARTITION_BYTES, queue_bytes // 4),
+            "fetch.message.max.bytes": min(_OF_A_PARTITION_BYTES, queue_bytes // _BACKLOGS),
             "fetch.queue.backoff.ms": 10,
             "statistics.interval.ms": _STATISTICS_EVERY_MS,
             **common,

@@ -121,17 +121,32 @@ def test_nothing_more_is_handed_out_of_a_partition_that_was_stopped(
     assert left == []
 
 
-def test_a_partition_does_not_wait_behind_the_backlog_of_another(
-    driver: Driver, open_fetcher: Callable[[], Fetcher], partitions: list[TopicPartition]
+@pytest.mark.parametrize(
+    ("backlogs", "records", "batch_bytes", "most_bytes"),
+    [(1, 30_000, BATCH_BYTES, 6 * BATCH_BYTES), (12, 3_000, 4 * BATCH_BYTES, 12 * BATCH_BYTES)],
+    ids=["of another", "of twelve others"],
+)
+def test_a_partition_does_not_wait_behind_the_backlog(
+    driver: Driver,
+    broker: SharedBroker,
+    create_topic: Callable[..., str],
+    unique_name: str,
+    backlogs: int,
+    records: int,
+    batch_bytes: int,
+    most_bytes: int,
 ) -> None:
     """Once all of them are read: until the client asks for one the first time, any number of others may pass."""
-    backlog, *slow = partitions
+    topic = create_topic(f"{unique_name}.behind", partitions=backlogs + 3)
+    partitions = [TopicPartition(topic, number) for number in range(backlogs + 3)]
+    behind, slow = partitions[:backlogs], partitions[backlogs:]
     for partition in partitions:
         driver.produce(partition, 0, 1)
-    fetcher = open_fetcher()
+    fetcher = Fetcher(fetching_config(common_config(broker.bootstrap_servers, 1, {}), unique_name, batch_bytes))
     read(fetcher, *partitions)
     assert {record.partition for record in fetch(fetcher, len(partitions))} == set(partitions)
-    driver.produce(backlog, 1, 30_000, size=1_000)
+    for partition in behind:
+        driver.produce(partition, 1, records, size=1_000)
     fetch(fetcher, 2_000)
     for partition in slow:
         driver.produce(partition, 1, 10)
@@ -142,7 +157,8 @@ def test_a_partition_does_not_wait_behind_the_backlog_of_another(
         (record,) = fetch(fetcher, 1)
         waited_for |= {record.partition} & set(slow)
         passed_bytes += record.bytes
-    assert passed_bytes < 6 * BATCH_BYTES
+    fetcher.close()
+    assert passed_bytes < most_bytes
 
 
 def test_what_is_gone_by_now_is_passed_over(
