@@ -17,7 +17,7 @@ from brokers.clients import LARGE_MESSAGES, NO_COMMITS, PATIENCE
 from brokers.reading import bounds, records
 from brokers.transactions import Transactions, is_fenced
 from controller.decide.commands import Claim
-from controller.decide.history import Beginning, beginning, claiming
+from controller.decide.history import Beginning, beginning, can_be_followed, claiming
 from domain import topics
 from domain.messages import (
     ConsumerCommand,
@@ -234,8 +234,12 @@ class KafkaLink:
             newest: tuple[ControllerClaim, int] | None = None
             for record in self._records(self._messages, start, high):
                 message = _decoded(record) if CLAIM_MARK in (record.value() or b"") else None
-                if isinstance(message, ControllerClaim) and message.is_of(self._group):
+                if not isinstance(message, ControllerClaim) or not message.is_of(self._group):
+                    continue
+                if can_be_followed(message):
                     newest = message, record.offset() or 0
+                else:
+                    log.warning("a claim is not followed", reason="its epoch leaves none higher", epoch=message.epoch)
             if newest is not None:
                 claim, offset = newest
                 return (None, low) if claim.heard_to is None else (claim, max(low, min(claim.heard_to, offset)))

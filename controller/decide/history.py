@@ -25,6 +25,8 @@ from domain.speeds import WriteSpeeds
 MOST_MISSED = 2**32
 """Each controller's epoch is one more than that of the one before it: one that is so far beyond all before is invented.
 The highest that a message can name would leave none for the next controller."""
+_HIGHEST_EPOCH = 2**63 - 1
+"""That a message can name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,11 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
                 pass
     unsealed = {writer: unsealed[writer] for writer in sorted(unsealed.keys() - set(settled))}
     return Beginning(epoch + 1, paused, unsealed, settled, of_strangers)
+
+
+def can_be_followed(claim: ControllerClaim) -> bool:
+    """Whether its epoch leaves room for those of the controllers to come; else it is invented."""
+    return claim.epoch <= _HIGHEST_EPOCH - MOST_MISSED
 
 
 def _higher(epoch: int, named: int) -> int:

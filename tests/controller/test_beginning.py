@@ -117,6 +117,19 @@ def test_where_the_newest_claim_names_no_members_everything_is_read_and_nothing_
     assert begins.heard_to == 1_004
 
 
+def test_a_claim_whose_epoch_leaves_none_higher_is_told_and_not_followed(
+    brokers: Brokers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No controller could have begun after it, for as long as it is on the topic."""
+    before = a_link()
+    before.begin()
+    before.send([before.claim(Claim(1, paused=True, unsealed={}, settled=(), members={"7/a": READS}))])
+    invented = ControllerClaim(epoch=2**63 - 1, incarnation="invented", sent_at=1.0, members=("9/z",), heard_to=0)
+    say(brokers, [invented])
+    assert a_link().begin() == Beginning(2, paused=True, unsealed={"7/a": READS}, of_strangers=NOTHING)
+    assert "a claim is not followed" in capsys.readouterr().out
+
+
 def test_a_controller_says_which_processes_it_counts_on(brokers: Brokers) -> None:
     """Hole 1: so that the next one need not find their reports."""
     link = a_link()
