@@ -133,9 +133,7 @@ def steps(
     claimed = {
         partition.partition
         for partition, position in committed.items()
-        if position is not None
-        and position.claimant not in (None, own)
-        and position.offset != ends.get(partition.partition, position.offset)
+        if partition.partition in ends and position is not None and position.claimant not in (None, own)
     }
     last = _last_rows(lake, topic, places, claimed, ends)
     positions = {}
@@ -157,9 +155,9 @@ def _last_rows(
     """The last row of each partition of the topic that has one above its commit.
 
     Where the partition is claimed, it is in the newest append that has any of its rows, whoever made that: the claim
-    may be an old one, where the brokers have lost those that followed. Of what it tells from beyond the end of Kafka's
-    log only the epoch helps. Where the table's log does not tell that append, rows do: looks further where the look
-    before found nothing.
+    may be an old one, where the brokers have lost those that followed. That is so where Kafka's log ends at the commit
+    too: it may have been cut off, and have grown to there again. Of what is told from beyond its end only the epoch
+    helps. Where the table's log does not tell that append, rows do: looks further where the look before found nothing.
     """
     appended = lake.last_appended(topic, claimed) if claimed else {}
     found = {

@@ -34,15 +34,22 @@ def positions(lake: Mock, first: Committed, second: Committed) -> tuple[int, int
     return found[FIRST].offset, found[SECOND].offset
 
 
-def test_nothing_is_asked_about_what_was_released_or_is_at_its_end(lake: Mock) -> None:
-    assert positions(lake, Committed(50, RELEASED), Committed(END, claim("1/a"))) == (50, END)
+def test_nothing_is_asked_about_what_was_released(lake: Mock) -> None:
+    assert positions(lake, Committed(50, RELEASED), Committed(END, RELEASED)) == (50, END)
     lake.last_appended.assert_not_called()
     lake.last_offsets.assert_not_called()
 
 
 def test_the_log_is_asked_only_about_what_may_be_behind(lake: Mock) -> None:
-    assert positions(lake, Committed(50, claim("1/a")), Committed(END, claim("2/b"))) == (60, END)
+    assert positions(lake, Committed(50, claim("1/a")), Committed(50, RELEASED)) == (60, 50)
     lake.last_appended.assert_called_once_with("orders", {0})
+    lake.last_offsets.assert_not_called()
+
+
+def test_at_its_end_the_table_tells_whether_the_log_was_cut_off_and_has_grown_to_there_again(lake: Mock) -> None:
+    lake.last_appended.return_value = {0: Reached(59, 4), 1: Reached(END - 1, 3)}
+    at_end = Committed(END, claim("1/a"), 3)
+    assert positions(lake, at_end, at_end) == (60, END)
     lake.last_offsets.assert_not_called()
 
 
