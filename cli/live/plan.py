@@ -89,8 +89,7 @@ def _decide(settings: ControllerSettings, measured: _Measured, told: Recent, ask
     restraints.paused = told.paused
     for at, decision in told.decisions:
         if decision.carried_out:
-            shrank = decision.plan.consumers < len({entry.previous for entry in decision.assignment} - {None})
-            restraints.carried_out(at, decision.plan.rscore, fewer_consumers=shrank)
+            restraints.carried_out(at, decision)
     question = pose(_situation(settings, measured, told), settings)
     limit_s = question.problem.time_limit_s
     left_s = max(LEAST_SHARE * limit_s, limit_s - (time.monotonic() - asked_at))

@@ -108,6 +108,21 @@ class Group(Mapping[ConsumerId, Member]):
         return len(self._members)
 
     @property
+    def counted(self) -> dict[ConsumerId, bool]:
+        """All consumers that are not gone, and whether each is counted on."""
+        return {consumer: not self[consumer].condemned for consumer in self}
+
+    @property
+    def alive(self) -> frozenset[ConsumerId]:
+        """The consumers that are counted on."""
+        return frozenset(consumer for consumer, counted_on in self.counted.items() if counted_on)
+
+    @property
+    def taken(self) -> frozenset[ConsumerId]:
+        """Numbers of consumers that are not counted on and not gone: a node that hangs may never let go of its own."""
+        return frozenset(consumer for consumer, counted_on in self.counted.items() if not counted_on)
+
+    @property
     def counted_on(self) -> dict[str, Reach]:
         """The processes of the members, as far as they have been heard of and have not left; in ascending order."""
         return {

@@ -48,7 +48,6 @@ def decide(
     write_speeds = {partition: size.write_speed for partition, size in situation.sizes.items()}
     at_peak = question.grounds is DecisionKind.VOLUNTARY
     why = reasons(problem, solution.assignment, situation.gone, at_peak=at_peak)
-    lost = {consumer for partition, consumer in situation.gone.items() if partition not in question.kept}
     return Decision(
         number=number,
         epoch=epoch,
@@ -74,7 +73,7 @@ def decide(
         not_keepable=question.not_keepable[:SENTENCES],
         lost=tuple(sorted(set(situation.gone.values()))),
         shortfall=_shortfall(plan, solution, limited),
-        consumers_before=len(question.kept.consumers | lost),
+        consumers_before=question.consumers_before,
         saturated=saturated(write_speeds, situation.named, problem.capacity, restraints.settings.packing),
         assignment=tuple(
             PlannedPartition(
@@ -89,11 +88,6 @@ def decide(
             for partition, consumer in sorted(solution.assignment.items())
         ),
     )
-
-
-def fewer_consumers(question: Question, assignment: Assignment) -> bool:
-    """Whether a plan has fewer consumers than have partitions now."""
-    return len(assignment.consumers) < len(question.kept.consumers)
 
 
 def _held_back(
@@ -114,7 +108,7 @@ def _held_back(
     if question.grounds is DecisionKind.FORCED or question.not_keepable:
         return _against_a_forced_plan(question, plan, kept, restraints)
     against = _against_an_unforced_plan(plan, kept, changes_nothing=assignment == question.kept)
-    shrinks = fewer_consumers(question, assignment)
+    shrinks = plan.consumers < question.consumers_before
     if against:
         return against
     if question.grounds is DecisionKind.MANUAL:

@@ -72,6 +72,13 @@ class Question:
         """Changing nothing: the plan under way is completed."""
         return _kept(self.situation, self.problem.speeds)
 
+    @property
+    def consumers_before(self) -> int:
+        """How many had partitions by the plan before, with those that were lost since."""
+        kept = self.kept
+        lost = {consumer for partition, consumer in self.situation.gone.items() if partition not in kept}
+        return len(kept.consumers | lost)
+
 
 def _kept(situation: Situation, speeds: Iterable[TopicPartition]) -> Assignment:
     kept = situation.current if situation.planned is None else situation.planned

@@ -60,10 +60,10 @@ class Restraints:
         self.highest = HighestSizes(settings.scale_down_window_s, settings.speeds_timeout_s)
         self._budget = MigrationBudget(settings.budget, settings.migration_window_s)
 
-    def carried_out(self, at: float, rscore: float, *, fewer_consumers: bool) -> None:
-        """A plan is being carried out, on whatever grounds."""
-        self._budget.spend(at, rscore)
-        if fewer_consumers:
+    def carried_out(self, at: float, decision: Decision) -> None:
+        """Its plan is being carried out, on whatever grounds."""
+        self._budget.spend(at, decision.plan.rscore)
+        if decision.shrinks:
             self._shrunk_at = at
 
     def was_decided(self, decision: Decision) -> None:

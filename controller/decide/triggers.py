@@ -32,6 +32,11 @@ def interval_over(interval_s: float) -> Trigger:
     return Trigger(f"{interval_s:g} s have passed since the last decision", frozenset({(INTERVAL, None)}))
 
 
+def placed(why: str) -> Trigger:
+    """What was given to consumers by rule, for this reason, may have a better place."""
+    return Trigger(why, frozenset({("placed", None)}))
+
+
 def triggers(
     desired: Assignment,
     sizes: Mapping[TopicPartition, Size],

@@ -136,6 +136,11 @@ class Decision(Message):
         return len({*self.lost, *(entry.previous for entry in self.assignment)} - {None})
 
     @property
+    def shrinks(self) -> bool:
+        """Whether the plan has fewer consumers than there were: carried out, it is a scale-down."""
+        return self.plan.consumers < self.found
+
+    @property
     def migrations(self) -> int:
         """How many partitions have a reader, and get another one by the plan."""
         return sum(entry.previous not in (None, entry.consumer) for entry in self.assignment)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from controller.decide.machine import TRIES, State
+from controller.decide.decider import TRIES
+from controller.decide.machine import State
 from controller.settings import ControllerSettings
 from domain.messages import ControlAction
 from domain.partitions import TopicPartition

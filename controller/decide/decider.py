@@ -1,0 +1,293 @@
+"""From what is known of a group to a decision: capacity, limits, question, answer, numbers, spares, restraints, record.
+
+The controller asks for a decision when one is due, `kcga plan` at any moment, with what the topics tell
+(`controller.decide.onlooker`). There is no other way to one.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
+from itertools import islice
+
+from controller.decide.group import Group, Member
+from controller.decide.interest import Interest
+from controller.decide.mending import mended, numbered
+from controller.decide.plan import decide
+from controller.decide.question import Question, Situation, pose
+from controller.decide.restraint import Restraints
+from controller.decide.sizes import Size, Sizes
+from controller.decide.spares import spares
+from controller.decide.triggers import REPLAN, Trigger, placed, triggers
+from controller.settings import ControllerSettings
+from domain.assignment import Assignment, ConsumerId
+from domain.messages import ConsumerReport, ConsumerState, CreationLimit, Decision, DecisionKind
+from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
+from solver.evaluation import evaluate
+from solver.solution import Solution, Status
+
+BY_RULE = "best-fit"
+"""The engine that a decision names where partitions were given to consumers at once."""
+TRIES = 3
+"""After so many failures in a row to create a consumer of a number, others are tried before it."""
+
+
+class Decider:
+    """What a decision rests on. Times are in seconds since the epoch, and never go back."""
+
+    def __init__(self, settings: ControllerSettings, epoch: int) -> None:
+        self.group = Group()
+        self.epoch = epoch
+        self.settings = settings
+        """With the capacity that is learned."""
+        self.restraints = Restraints(settings)
+        self.interest = Interest()
+        self.desired = Assignment()
+        """Who reads what once the plan is carried out."""
+        self.replan_asked = False
+        self.limit: CreationLimit | None = None
+        """The newest; it may be over."""
+        self.refused: Counter[ConsumerId] = Counter()
+        """How often in a row each number could not be created."""
+        self._sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity)
+        self._measured_at = 0.0
+        """By the monitor's clock: it is shown, and decides nothing."""
+        self._vanished: set[TopicPartition] = set()
+        """The partitions that have ceased to be of interest since the assignment was last considered."""
+        self._fallen: set[ConsumerId] = set()
+        """Consumers that have just ceased to read what they were to."""
+        self._lost: dict[TopicPartition, ConsumerId] = {}
+        """What nobody read, or reads, because its consumer is gone, and which one that was; until a plan is made."""
+        self._placed: tuple[int, tuple[str, ...]] = (0, ())
+        """The decision that gave partitions to consumers by rule and was not looked at again since, and its reasons."""
+
+    # What is known
+
+    @property
+    def sizes(self) -> Mapping[TopicPartition, Size]:
+        """The newest known size of each partition of interest."""
+        return self._sizes.present
+
+    def measured(self, at: float, speeds: WriteSpeeds) -> None:
+        """Speeds came. From then on it decides by what consumers have told of themselves, if it is to."""
+        self._hear_of(speeds)
+        self._sizes.measured(at, speeds)
+        self.restraints.highest.record(at, self.sizes)
+
+    def recalled(self, at: float, speeds: WriteSpeeds) -> None:
+        """The last known speeds, of any age."""
+        self._hear_of(speeds)
+        self._sizes.recalled(at, speeds)
+
+    def _hear_of(self, speeds: WriteSpeeds) -> None:
+        self.interest.hear(speeds)
+        self._measured_at = speeds.measured_at
+        told = [member.throughput for member in self.group.values() if member.throughput is not None]
+        self.learned(self.settings.having_learned(told))
+
+    def learned(self, settings: ControllerSettings) -> None:
+        """The same settings, with another capacity."""
+        self.settings = self.restraints.settings = settings
+        self._sizes.capacity = settings.consumer_capacity
+
+    def heard(self, at: float, report: ConsumerReport) -> Member | None:
+        """The consumer that reported; None where that says nothing new."""
+        member = self.group.get(report.consumer)
+        before = member.incarnation if member else None
+        if member is None or not self.group.receive(report, at):
+            return None
+        if before not in (None, member.incarnation) or member.state is ConsumerState.LEAVING:
+            self._fallen.add(member.consumer)
+        return member
+
+    def fell(self, consumer: ConsumerId) -> None:
+        """It reads nothing any more, or is not counted on, and was not told to end."""
+        self._fallen.add(consumer)
+
+    def take_as_found(self) -> None:
+        """Nothing was decided yet: who reads what is as it is to be."""
+        self.desired = self.group.assignment
+        self.interest.add_read(self.desired.keys())
+
+    def catch_up(self) -> None:
+        """What is gone is to be read by nobody; what a consumer that fell was to read stays with who reads it still."""
+        for partition in self.interest.gone & self.sizes.keys():
+            self._sizes.forget(partition)
+        vanished = self.interest.gone & self.desired.keys()
+        if vanished:
+            self._vanished |= vanished
+            self.desired = Assignment({p: c for p, c in self.desired.items() if p not in vanished})
+        fallen = self._fallen & self.desired.consumers
+        self._fallen.clear()
+        if fallen:
+            readers = self.group.assignment
+            held = {p: readers.get(p) if c in fallen else c for p, c in self.desired.items()}
+            self._lost |= {p: self.desired[p] for p, c in held.items() if c is None}
+            self.desired = Assignment({p: c for p, c in held.items() if c is not None})
+
+    @property
+    def _unread(self) -> frozenset[TopicPartition]:
+        """What is to be read and belongs to nobody."""
+        return (self.interest.named & (self.sizes.keys() | self._lost.keys())) - self.desired.keys()
+
+    @property
+    def why(self) -> tuple[Trigger, ...]:
+        """Why the assignment has to be considered; empty where nothing but time asks for it."""
+        replan = (REPLAN,) if self.replan_asked else ()
+        return (*replan, *map(placed, self._placed[1]), *self._triggers)
+
+    @property
+    def _triggers(self) -> tuple[Trigger, ...]:
+        unread = self._unread
+        lost = {consumer for partition, consumer in self._lost.items() if partition in unread}
+        return triggers(self.desired, self.sizes, self.settings.consumer_capacity, unread, self._vanished, lost)
+
+    def limit_at(self, at: float) -> CreationLimit | None:
+        """What holds then because a consumer could not be created."""
+        return self.limit if self.limit is not None and at < self.limit.until else None
+
+    # What is decided
+
+    def place(self, at: float, number: int) -> Decision | None:
+        """Gives what nobody reads to somebody at once, by rule; None where there is nothing, or nobody."""
+        if not self._unread:
+            return None
+        question = pose(self._situation(at, self._triggers), self.settings)
+        plan = self._made_possible(question, self.desired)
+        if not plan.keys() - self.desired.keys():
+            return None
+        figures = evaluate(question.problem, plan)
+        solution = Solution(
+            assignment=Assignment({p: c for p, c in plan.items() if p in question.problem.speeds}),
+            engine=BY_RULE,
+            status=Status.HEURISTIC,
+            consumers=figures.consumers,
+            rscore=figures.rscore,
+            objective=figures.objective,
+            lower_bound=0.0,
+            seconds=0.0,
+            excess=figures.excess,
+        )
+        return self._decide(at, number, question, solution)
+
+    def ask(self, at: float, why: tuple[Trigger, ...]) -> Question:
+        """What the solver is asked."""
+        return pose(self._situation(at, why), self.settings, forced=bool(self._placed[1]))
+
+    def answered(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
+        """Mends the answer where the group has changed meanwhile, and judges it by how things are now."""
+        then, now = question.situation, self._situation(at, question.situation.triggers)
+        changed = (then.planned, then.taken, then.sizes.keys()) != (now.planned, now.taken, now.sizes.keys())
+        if changed:
+            sizes = {partition: then.sizes.get(partition, size) for partition, size in now.sizes.items()}
+            highest = {partition: then.highest.get(partition, size) for partition, size in now.highest.items()}
+            forced = question.grounds is DecisionKind.FORCED
+            question = pose(replace(now, sizes=sizes, highest=highest), self.settings, forced=forced)
+            solution = replace(solution, status=Status.FEASIBLE, lower_bound=0.0)
+        plan = self._made_possible(question, self._with_unmeasured(solution.assignment))
+        plan = Assignment({p: c for p, c in plan.items() if p in question.problem.speeds})
+        return self._decide(at, number, question, replace(solution, assignment=plan))
+
+    def decided(self, at: float, decision: Decision) -> None:
+        """What a decision of this epoch changes, whether or not it is carried out."""
+        if decision.engine == BY_RULE:
+            self._placed = decision.number, decision.triggers
+        else:
+            if self._placed[0] < decision.number:
+                self._placed = 0, ()
+            self.replan_asked = self.replan_asked and decision.grounds is not DecisionKind.MANUAL
+            self._vanished.clear()
+            self._lost.clear()
+        if decision.carried_out:
+            self.desired = self._with_unmeasured({entry.key: entry.consumer for entry in decision.assignment})
+            self.restraints.carried_out(at, decision)
+
+    def _decide(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
+        decision = decide(
+            number=number,
+            epoch=self.epoch,
+            at=at,
+            question=question,
+            solution=solution,
+            restraints=self.restraints,
+        )
+        self.decided(at, decision)
+        return decision
+
+    def _situation(self, at: float, why: tuple[Trigger, ...]) -> Situation:
+        readers = self.group.assignment
+        unweighed = self._lost.keys() & self.interest.named - self.sizes.keys()
+        sizes = {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
+        current = Assignment({p: c for p, c in self.desired.items() if p in readers})
+        return Situation(
+            triggers=why,
+            sizes=sizes,
+            highest=self.restraints.highest.over(sizes),
+            measured_at=self._measured_at,
+            current=current,
+            gone={p: c for p, c in self._lost.items() if p not in current},
+            named=self.interest.named,
+            missing=self.interest.named - self._sizes.fresh,
+            paused=self.restraints.paused,
+            manual=REPLAN in why,
+            limit=self.limit_at(at),
+            planned=self.desired,
+            taken=self.group.taken,
+            unweighed=frozenset(c for p, c in self.desired.items() if p not in sizes),
+        )
+
+    @property
+    def _mean_size(self) -> Size:
+        """What a partition of unknown size is taken for; where none is known, all are equal, and consumers full."""
+        if self.sizes:
+            return Size(math.fsum(size.total for size in self.sizes.values()) / len(self.sizes))
+        return Size(self.settings.packing * max(1, len(self.desired.consumers)) / max(1, len(self.interest.named)))
+
+    def _made_possible(self, question: Question, plan: Assignment) -> Assignment:
+        """The plan with numbers that consumers can have, and a consumer for each partition that is to be read."""
+        problem, desired, alive = question.problem, self.desired.consumers, self.group.alive
+        idle = sorted(alive - desired - self._reserved)
+        plan = numbered(plan, alive | desired | self._reserved, idle, self._free)
+        at_once = {consumer for consumer in alive if self.group[consumer].accepts_partitions}
+        unread = problem.speeds.keys() - plan.keys()
+        begin = alive | desired | plan.consumers
+        if question.situation.limit is None:
+            begin |= {problem.pinned[partition] for partition in unread & problem.pinned.keys()}
+        most = problem.max_consumers or self.settings.max_consumers
+        free = (number for number in self._free if number not in begin)
+        new = islice(free, max(0, most - len(plan.consumers)))
+        able = (at_once, begin - at_once)
+        return mended(plan, unread, problem.speeds, self.settings.packing, able, new, problem.pinned)
+
+    def _with_unmeasured(self, plan: Mapping[TopicPartition, ConsumerId]) -> Assignment:
+        """The plan, and the partitions that have no speed yet where they are: what is not known is not moved."""
+        unmeasured = {p: c for p, c in self.desired.items() if p in self.interest.named and p not in plan}
+        return Assignment({**unmeasured, **plan})
+
+    # Which consumers there are to be
+
+    @property
+    def _reserved(self) -> Set[ConsumerId]:
+        """Those that partitions are pinned to, if they can be."""
+        return set(self.settings.pins.values()) - self.group.taken
+
+    @property
+    def avoided(self) -> frozenset[ConsumerId]:
+        """Numbers that could not be created too often: others are tried before them."""
+        return frozenset(number for number, times in self.refused.items() if times >= TRIES)
+
+    @property
+    def _free(self) -> Iterator[ConsumerId]:
+        """Numbers that new consumers may have: the lowest, but those that could not be created come last. Costs nothing
+        until the first is taken."""
+        taken = self.group.keys() | self.desired.consumers | set(self.settings.pins.values())
+        numbers = (number for number in range(1, self.settings.highest_consumer + 1) if number not in taken)
+        yield from sorted(numbers, key=lambda number: (self.refused[number] // TRIES, number))
+
+    def spares(self, at: float, *, none_made: bool) -> Set[ConsumerId]:
+        """The consumers without a partition that shall exist; `none_made`: no others than there are."""
+        limit = self.limit_at(at)
+        most = self.settings.max_consumers if limit is None else min(self.settings.max_consumers, limit.most)
+        needed = self.desired.consumers | self._reserved
+        return spares(self.settings.spare_consumers, needed, self.group.counted, 0 if none_made else most, self._free)
