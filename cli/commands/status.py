@@ -39,8 +39,8 @@ def print_status(settings: Settings, console: Console) -> None:
     Raises:
         KcgaError: the cluster does not answer.
     """
-    speeds = list[Came[WriteSpeedReport]]()
-    told = recent(settings, lambda at, measurement: speeds.append(Came(at, measurement)))
+    with recent(settings) as (told, measured):
+        speeds = list(measured)
     view = _view(settings, speeds, told)
     controller = settings.controller
     screen = GroupScreen(
@@ -58,7 +58,9 @@ def status_json(settings: Settings) -> str:
         KcgaError: the cluster does not answer.
     """
     board = Board(settings.kafka.group, settings.controller)
-    told = recent(settings, board.heard_before)
+    with recent(settings) as (told, measured):
+        for speeds in measured:
+            board.heard_before(*speeds)
     board.recall(decision for _, decision in told.decisions)
     for report in told.reports:
         board.heard_before(*report)

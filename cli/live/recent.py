@@ -5,14 +5,17 @@ group, and says whether it is paused, every two, the monitor measures all partit
 wanted is the newest decision that was carried out, however old.
 """
 
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from app.decisions import valid
 from app.settings import Settings
 from app.tail import Arrived, tail
+from controller.decide.creation_limit import told_later
 from controller.decide.history import beginning
 from domain.messages import (
     ConsumerReport,
@@ -64,11 +67,18 @@ class Recent:
         """
         for at, claim in reversed(self.statements):
             if isinstance(claim, ControllerClaim):
-                limit, later_s = claim.creation_limit, at - claim.sent_at
-                if limit is None or self.at >= limit.until + later_s:
-                    return None
-                return limit.model_copy(update={"failed_at": limit.failed_at + later_s, "until": limit.until + later_s})
+                limit = claim.creation_limit and told_later(claim.creation_limit, at - claim.sent_at)
+                return limit if limit is not None and self.at < limit.until else None
         return None
+
+    @property
+    def began_at(self) -> float:
+        """When the newest controller began, by the clock here; long ago where that is not known."""
+        claims = [(at, claim) for at, claim in self.statements if isinstance(claim, ControllerClaim)]
+        for at, claim in reversed(claims):
+            if claim.epoch == self.epoch and claim.standing is not None:
+                return claim.standing.began_at + at - claim.sent_at
+        return -math.inf
 
     @property
     def epoch(self) -> int | None:
@@ -77,14 +87,14 @@ class Recent:
         return max([*claims, *(decision.epoch for _, decision in self.decisions)], default=None)
 
 
-def recent(settings: Settings, take: Callable[[float, WriteSpeedReport], None], *, window_s: float = 0.0) -> Recent:
-    """Reads it.
+@contextmanager
+def recent(settings: Settings, *, window_s: float = 0.0) -> Iterator[tuple[Recent, Iterator[Came[WriteSpeedReport]]]]:
+    """All but the measurements, and these, which come one by one: a large group's are too many to keep.
 
     Args:
         settings: where the topics are.
-        take: is given when each measurement came, and the measurement, in this order. A large group's are too many to
-            keep.
-        window_s: how far back these are needed, beyond those that are fresh still.
+        window_s: how far back measurements and decisions are needed, beyond those that are fresh still, or count for
+            the migration budget. What was measured before the controller began does not matter to it.
 
     Raises:
         KcgaError: the cluster does not answer.
@@ -96,9 +106,6 @@ def recent(settings: Settings, take: Callable[[float, WriteSpeedReport], None], 
         silent_since = at - controller.heartbeat_timeout_s - ROUND_S
         measured_since = at - max(window_s, controller.speeds_timeout_s) - ROUND_S
         group = settings.kafka.group
-        for came_at, measurement in _speeds(reader.since(topics.write_speed, measured_since)):
-            if measurement.is_of(group):
-                take(came_at, measurement)
         reports, statements = list[Came[ConsumerReport]](), list[Came[ControllerClaim | ControlRequest]]()
         for came_at, message in _to_controller(reader.since(topics.metadata, silent_since, CONTROLLER_PARTITION)):
             match message:
@@ -108,20 +115,23 @@ def recent(settings: Settings, take: Callable[[float, WriteSpeedReport], None], 
                     reports.append(Came(came_at, message))
                 case ControllerClaim() | ControlRequest():
                     statements.append(Came(came_at, message))
-        budget_since = at - controller.migration_window_s
+        budget_since = at - max(window_s, controller.migration_window_s)
         decisions, carried_out = list[Came[Decision]](), False
         for came_at, decision in valid(reader.newest_first(topics.decisions), group):
             if carried_out and came_at < budget_since:
                 break
             decisions.append(Came(came_at, decision))
             carried_out |= decision.carried_out
-    return Recent(at, tuple(reports), tuple(statements), tuple(reversed(decisions)))
+        told = Recent(at, tuple(reports), tuple(statements), tuple(reversed(decisions)))
+        since = max(measured_since, told.began_at)
+        speeds = _speeds(reader.since(topics.write_speed, since))
+        yield told, (measured for measured in speeds if measured.said.is_of(group))
 
 
-def _speeds(records: Iterable[Arrived]) -> Iterator[tuple[float, WriteSpeedReport]]:
+def _speeds(records: Iterable[Arrived]) -> Iterator[Came[WriteSpeedReport]]:
     for record in records:
         try:
-            yield record.at, WriteSpeedReport.decode(record.value)
+            yield Came(record.at, WriteSpeedReport.decode(record.value))
         except MessageError:
             continue
 

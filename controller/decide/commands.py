@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from controller.decide.former_writers import Reach
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerCommand, CreationLimit, Decision
+from domain.messages import ConsumerCommand, CreationLimit, Decision, Standing
 from solver.problem import Problem
 
 
@@ -59,6 +59,7 @@ class Claim:
     settled: tuple[str, ...]
     members: Mapping[str, Reach] = field(default_factory=dict)
     creation_limit: CreationLimit | None = None
+    standing: Standing | None = None
 
 
 Command = CreateConsumer | DeleteConsumer | Send | Solve | Publish | Claim

@@ -25,6 +25,11 @@ def after_failure(
     return CreationLimit(most=most, failed_at=at, consumer=consumer, until=at + retry_s)
 
 
+def told_later(limit: CreationLimit, seconds: float) -> CreationLimit:
+    """The same by a clock that is so far ahead of the one that it was told by."""
+    return limit.model_copy(update={"failed_at": limit.failed_at + seconds, "until": limit.until + seconds})
+
+
 def limit_sentence(limit: CreationLimit, at: float) -> str:
     """Why there is a limit at that moment, and for how long, in words."""
     return (

@@ -273,9 +273,12 @@ class Decider:
         return set(self.settings.pins.values()) - self.group.taken
 
     @property
-    def avoided(self) -> frozenset[ConsumerId]:
-        """Numbers that could not be created too often: others are tried before them."""
-        return frozenset(number for number, times in self.refused.items() if times >= TRIES)
+    def avoided(self) -> tuple[ConsumerId, ...]:
+        """Numbers that could not be created too often: others are tried before them, and they in this order."""
+        return tuple(sorted((n for n, times in self.refused.items() if times >= TRIES), key=self._last_resort))
+
+    def _last_resort(self, number: ConsumerId) -> tuple[int, ConsumerId]:
+        return self.refused[number] // TRIES, number
 
     @property
     def _free(self) -> Iterator[ConsumerId]:
@@ -283,7 +286,7 @@ class Decider:
         until the first is taken."""
         taken = self.group.keys() | self.desired.consumers | set(self.settings.pins.values())
         numbers = (number for number in range(1, self.settings.highest_consumer + 1) if number not in taken)
-        yield from sorted(numbers, key=lambda number: (self.refused[number] // TRIES, number))
+        yield from sorted(numbers, key=self._last_resort)
 
     def spares(self, at: float, *, none_made: bool) -> Set[ConsumerId]:
         """The consumers without a partition that shall exist; `none_made`: no others than there are."""

@@ -1,7 +1,8 @@
 """The highest size of each partition over a window of the recent past, in bounded memory.
 
-The window is cut into buckets; each keeps one number for each partition. What is asked for covers the whole window and
-at most one bucket more, never less: a plan that fits it would have fitted at any moment of the window.
+Time is cut into buckets; each keeps one number for each partition. What is asked for covers the whole window and at
+most one bucket more, never less: a plan that fits it would have fitted at any moment of the window. Buckets begin at
+the same moments for all who remember, however far back they do.
 """
 
 from collections import deque
@@ -12,11 +13,13 @@ from controller.decide.sizes import Size
 from domain.partitions import TopicPartition
 
 BUCKETS = 12
+LEAST_S = 1e-9
+"""Moments are told apart no better: a bucket that is shorter is one moment."""
 
 
 @dataclass(slots=True)
 class _Bucket:
-    begins: float
+    number: float
     newest: float
     highest: dict[TopicPartition, Size] = field(default_factory=dict)
 
@@ -42,8 +45,10 @@ class HighestSizes:
         last = self._buckets[-1] if self._buckets else None
         if last is None or at - last.newest > self._longest_gap_s:
             self.known_since = at
-        if last is None or (at > last.begins and at >= last.begins + self._window_s / BUCKETS):
-            last = _Bucket(at, at)
+        width = self._window_s / BUCKETS
+        number = at // width if width > LEAST_S else at
+        if last is None or number > last.number:
+            last = _Bucket(number, at)
             self._buckets.append(last)
         last.newest = at
         highest = last.highest

@@ -66,7 +66,7 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
         of_strangers = None if claim.may_read is None else frozenset()
         unsealed.update(dict.fromkeys((*claim.unsealed, *claim.members)))
         for writer, read in (claim.may_read or {}).items():
-            unsealed[writer] = frozenset(TopicPartition(topic, number) for topic in read for number in read[topic])
+            unsealed[writer] = named(read)
     strangers = {writer for writer, reach in unsealed.items() if reach == of_strangers}
     for message in messages:
         match message:
@@ -97,6 +97,11 @@ def can_be_followed(claim: ControllerClaim) -> bool:
     return claim.epoch <= _HIGHEST_EPOCH - MOST_MISSED
 
 
+def named(read: Mapping[str, Iterable[int]]) -> frozenset[TopicPartition]:
+    """The partitions that a claim names by topic."""
+    return frozenset(TopicPartition(topic, number) for topic in read for number in read[topic])
+
+
 def _higher(epoch: int, named: int) -> int:
     return named if epoch < named <= epoch + MOST_MISSED else epoch
 
@@ -122,4 +127,5 @@ def claiming(claim: Claim, epoch: int, incarnation: str, sent_at: float, heard_t
         },
         heard_to=heard_to,
         creation_limit=claim.creation_limit,
+        standing=claim.standing,
     )

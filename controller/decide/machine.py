@@ -40,6 +40,7 @@ from domain.messages import (
     ControlAction,
     Decision,
     Order,
+    Standing,
 )
 from domain.partitions import TopicPartition
 from solver.solution import Solution
@@ -96,6 +97,8 @@ class Controller:
         """What the last decision was about, where it changed nothing: the same need not be considered again at once."""
         self._claims = 0
         self._claimed_at = -math.inf
+        self._claimed: tuple[Mapping[ConsumerId, bool], tuple[ConsumerId, ...]] | None = None
+        """How the group stood then."""
         self._claims_on_their_way: dict[int, float] = {}
         """When each was sent."""
         self._heard_until = -math.inf
@@ -137,7 +140,7 @@ class Controller:
             case Started(consumers=consumers, beginning=beginning, decided=decided):
                 self._decider.restraints.paused = beginning.paused
                 for decision in decided:
-                    self._decider.restraints.was_decided(decision)
+                    self._decider.restraints.was_decided(decision.decided_at, decision)
                 self.group.former.inherit(beginning.unsealed, beginning.settled, beginning.of_strangers)
                 self._claimed_at = self._now
                 self._began_at = self._heard_until = self._listens_since = self._now
@@ -182,7 +185,7 @@ class Controller:
         starts = any(isinstance(command, Send) and command.command.action is Action.START for command in commands)
         if starts or self._now - self._claimed_at >= CLAIM_EVERY_S:
             commands.append(self._claim())
-        return commands
+        return [*commands, *self._tell()]
 
     def _turn(self) -> list[Command]:
         commands = self._give_up()
@@ -193,7 +196,11 @@ class Controller:
                 return commands
             self._decider.take_as_found()
         self._decider.catch_up()
-        return [*commands, *self._give_readers(), *self._carry_out(), *self._watch()]
+        return [*commands, *self._tell(), *self._give_readers(), *self._carry_out(), *self._watch()]
+
+    def _tell(self) -> list[Command]:
+        """Claims the group anew where it does not stand any more as was claimed: plans rest on it."""
+        return [] if self._claimed == (self.group.counted, self._decider.avoided) else [self._claim()]
 
     def _claim(self) -> Claim:
         former = self.group.former
@@ -202,7 +209,17 @@ class Controller:
         self._claims += 1
         self._claimed_at = self._claims_on_their_way[self._claims] = self._now
         members, limit = self.group.counted_on, self._decider.limit_at(self._now)
-        return Claim(self._claims, self.paused, former.unsealed, former.settled, members, limit)
+        self._claimed = self.group.counted, self._decider.avoided
+        return Claim(self._claims, self.paused, former.unsealed, former.settled, members, limit, self._standing)
+
+    @property
+    def _standing(self) -> Standing:
+        return Standing(
+            began_at=self._began_at,
+            counted_on=tuple(sorted(self.group.alive)),
+            hanging=tuple(sorted(self.group.taken)),
+            avoided=self._decider.avoided,
+        )
 
     def _hear_claim(self, sequence: int) -> None:
         sent_at = self._claims_on_their_way.get(sequence)

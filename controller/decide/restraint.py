@@ -66,10 +66,10 @@ class Restraints:
         if decision.shrinks:
             self._shrunk_at = at
 
-    def was_decided(self, decision: Decision) -> None:
+    def was_decided(self, at: float, decision: Decision) -> None:
         """A controller before this one decided it, and what it carried out has been paid for."""
         if decision.carried_out:
-            self._budget.spend(decision.decided_at, decision.plan.rscore)
+            self._budget.spend(at, decision.plan.rscore)
 
     def on_voluntary(self, at: float, rscore: float, missing: Set[TopicPartition]) -> tuple[HeldBack, ...]:
         """Everything that holds back a plan with fewer consumers where nothing forces one.

@@ -174,6 +174,19 @@ class CreationLimit(Part):
     until: EpochSeconds
 
 
+class Standing(Part):
+    """How the group stands with a controller, as far as its plans rest on what nobody else says."""
+
+    began_at: EpochSeconds
+    """When the controller began: of what was measured before it knows the newest only."""
+    counted_on: tuple[ConsumerNumber, ...]
+    """The consumers that plans can count on, those that have not reported yet included; in ascending order."""
+    hanging: tuple[ConsumerNumber, ...] = ()
+    """Those that are not counted on, and not gone."""
+    avoided: tuple[ConsumerNumber, ...] = ()
+    """Numbers under which no consumer could be created too often: others are tried first, then these, in this order."""
+
+
 class ControllerClaim(Message):
     """From a controller, on partition 0, when it begins to act and every few seconds: who acts under a lower epoch
     steps down.
@@ -204,6 +217,8 @@ class ControllerClaim(Message):
     it. None in the claims of versions that do not name members: the next one reads all that there is."""
     creation_limit: CreationLimit | None = None
     """What holds now, for whoever asks; the next controller tries anew."""
+    standing: Standing | None = None
+    """For whoever asks; None in the claims of versions that do not say it."""
 
 
 class ControlAction(StrEnum):

@@ -183,7 +183,11 @@ def test_a_dry_run_asks_for_no_consumer_that_could_not_be_created(small: Setting
 def test_a_dry_run_grows_a_group_that_is_overloaded(small: Settings, group: Group) -> None:
     running(group, load=30.0)
     now = time.time()
-    group.say(report(1, now, "orders-0", "orders-1", sequence=2), report(2, now, sequence=2))
+    group.say(
+        decision(8, now, {"orders-0": (1, 1), "orders-1": (2, 1)}, epoch=4),
+        report(1, now, "orders-0", "orders-1", sequence=2),
+        report(2, now, sequence=2),
+    )
     group.measure({"orders-0": 70.0, "orders-1": 70.0})
     made = plan_now(small)
     assert made.carried_out

@@ -17,6 +17,7 @@ from domain.messages import (
     ControlRequest,
     CreationLimit,
     Decision,
+    Standing,
     WriteSpeedReport,
 )
 from domain.topics import CONTROLLER_PARTITION
@@ -67,8 +68,9 @@ def tail(monkeypatch: pytest.MonkeyPatch) -> FakeTail:
     return fake
 
 
-def nothing(_at: float, _measurement: WriteSpeedReport) -> None:
-    pass
+def read(settings: Settings, window_s: float = 0.0) -> tuple[Recent, list[Came[WriteSpeedReport]]]:
+    with recent(settings, window_s=window_s) as (told, speeds):
+        return told, list(speeds)
 
 
 def claim(at: float, epoch: int, *, paused: bool = False, limit: CreationLimit | None = None) -> ControllerClaim:
@@ -80,7 +82,7 @@ def decided(number: int, at: float, *, carried_out: bool) -> Decision:
 
 
 def test_a_group_that_nobody_spoke_of_is_not_known(tail: FakeTail, given: Settings) -> None:
-    found = recent(given, nothing)
+    found, _ = read(given)
     assert found == Recent(NOW, (), (), ())
     assert (found.epoch, found.creation_limit, found.paused) == (None, None, False)
     assert tail.looked_at == 0
@@ -90,18 +92,28 @@ def test_measurements_are_handed_on_one_by_one_and_what_is_none_is_left_aside(ta
     sent = [write_speeds(NOW - age, {"orders-0": 1.0}) for age in (31.0, 2.0)]
     records = [(each.measured_at, each.encode()) for each in sent]
     tail.topics["monitor.writeSpeed", 0] = [(NOW - 500, b"{}"), records[0], (NOW - 3, b"no JSON"), records[1]]
-    taken: list[tuple[float, WriteSpeedReport]] = []
-    recent(given, lambda *came: taken.append(came))
-    assert taken == [(each.measured_at, each) for each in sent]
+    assert read(given)[1] == [(each.measured_at, each) for each in sent]
 
 
 @pytest.mark.parametrize(("window_s", "back_s"), [(0.0, 30.0), (29.0, 30.0), (900.0, 900.0)])
 def test_measurements_are_read_as_far_back_as_they_are_fresh_or_needed(
     window_s: float, back_s: float, tail: FakeTail, given: Settings
 ) -> None:
-    recent(given, nothing, window_s=window_s)
+    read(given, window_s)
     assert tail.asked_since["monitor.writeSpeed"] == NOW - back_s - ROUND_S
     assert tail.asked_since["consumer.metadata"] == NOW - 40.0 - ROUND_S
+
+
+@pytest.mark.parametrize("ahead_s", [0.0, -3600.0, 3600.0])
+def test_what_was_measured_before_the_controller_began_is_not_read(
+    ahead_s: float, tail: FakeTail, given: Settings
+) -> None:
+    """It counts as unknown to the controller, whatever its clock shows: `kcga plan` gave a consumer up."""
+    standing = Standing(began_at=NOW - 100 + ahead_s, counted_on=())
+    said = claim(NOW - 1 + ahead_s, 3).model_copy(update={"standing": standing})
+    tail.topics["consumer.metadata", CONTROLLER_PARTITION] = [(NOW - 1, said.encode())]
+    read(given, 900.0)
+    assert tail.asked_since["monitor.writeSpeed"] == NOW - 100
 
 
 def test_reports_and_statements_are_told_apart_and_stay_in_their_order(tail: FakeTail, given: Settings) -> None:
@@ -118,7 +130,7 @@ def test_reports_and_statements_are_told_apart_and_stay_in_their_order(tail: Fak
         (NOW - 9, b""),
         *((message.sent_at, message.encode()) for message in said),
     ]
-    found = recent(given, nothing)
+    found, _ = read(given)
     assert [each.said.consumer for each in found.reports] == [1, 2]
     assert [each.said for each in found.statements] == [first, request, last]
     assert found.paused
@@ -135,10 +147,10 @@ def test_decisions_go_back_over_the_budgets_window_and_to_the_newest_that_was_ca
         decided(4, NOW - 100, carried_out=False),
     ]
     tail.topics["controller.decisions", 0] = [(each.decided_at, each.encode()) for each in decisions]
-    assert [each.said.number for each in recent(given, nothing).decisions] == [2, 3, 4]
+    assert [each.said.number for each in read(given)[0].decisions] == [2, 3, 4]
     tail.topics["controller.decisions", 0].append((NOW, decided(5, NOW - 1, carried_out=True).encode()))
     tail.looked_at = 0
-    assert [each.said.number for each in recent(given, nothing).decisions] == [4, 5]
+    assert [each.said.number for each in read(given)[0].decisions] == [4, 5]
     assert tail.looked_at == 3
 
 
@@ -179,9 +191,8 @@ def test_what_lately_came_is_known_whatever_times_its_senders_tell(
         (NOW - age_s, decided(number, NOW - age_s + ahead_s, carried_out=True).encode())
         for number, age_s in ((1, 5_000.0), (2, 590.0), (3, 10.0))
     ]
-    taken: list[float] = []
-    found = recent(given, lambda at, _: taken.append(at))
-    assert taken == [NOW - 1]
+    found, taken = read(given)
+    assert [each.at for each in taken] == [NOW - 1]
     assert [each.at for each in found.reports] == [NOW - 2]
     assert [(each.at, each.said.number) for each in found.decisions] == [(NOW - 590, 2), (NOW - 10, 3)]
 
@@ -191,4 +202,4 @@ def test_decisions_of_another_group_are_left_aside(tail: FakeTail, given: Settin
     other = decided(7, NOW - 1, carried_out=True).model_copy(update={"group": "another"})
     mine = decided(3, NOW - 2, carried_out=True).model_copy(update={"group": given.kafka.group})
     tail.topics["controller.decisions", 0] = [(NOW - 2, mine.encode()), (NOW - 1, other.encode())]
-    assert [each.said.number for each in recent(given, nothing).decisions] == [3]
+    assert [each.said.number for each in read(given)[0].decisions] == [3]

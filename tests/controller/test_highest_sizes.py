@@ -37,6 +37,22 @@ def test_it_never_remembers_more_than_its_buckets(window_s: float, steps: list[t
         assert len(sizes._buckets) <= BUCKETS + 2
 
 
+@given(window_s=st.floats(1, 100), steps=STEPS)
+def test_who_begins_a_window_and_a_bucket_ago_remembers_the_same(
+    window_s: float, steps: list[tuple[float, float]]
+) -> None:
+    end = sum(passed for passed, _ in steps)
+    whole, late = HighestSizes(window_s, longest_gap_s=1000.0), HighestSizes(window_s, longest_gap_s=1000.0)
+    at = 0.0
+    for passed, speed in steps:
+        at += passed
+        whole.record(at, {P: Size(speed)})
+        if at >= end - window_s * (1 + 1 / BUCKETS) - 1e-6:
+            late.record(at, {P: Size(speed)})
+    newest = {P: Size(steps[-1][1])}
+    assert whole.over(newest) == late.over(newest)
+
+
 def test_a_partition_that_is_not_asked_for_is_left_out_and_a_new_one_has_its_present_size() -> None:
     sizes = HighestSizes(60, longest_gap_s=10)
     sizes.record(0, {P: Size(9.0)})

@@ -1,0 +1,145 @@
+"""What a group's controller would decide now, by who only hears what is said on the topics."""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+
+from controller.decide.creation_limit import told_later
+from controller.decide.decider import TRIES, Decider
+from controller.decide.group import Pending
+from controller.decide.history import named
+from controller.decide.triggers import interval_over
+from controller.settings import ControllerSettings
+from domain.messages import (
+    Action,
+    ConsumerReport,
+    ConsumerState,
+    ControlAction,
+    ControllerClaim,
+    ControlRequest,
+    Decision,
+    MessageToController,
+    Order,
+    Standing,
+    WriteSpeedReport,
+    writer,
+)
+from solver.problem import Problem
+from solver.solution import Solution
+
+Solve = Callable[[Problem, str], Solution]
+HIGHEST_ORDER = 2**63 - 1
+"""When a start was ordered is not known: it counts until the partition is held, or the controller says otherwise."""
+
+
+class Onlooker:
+    """Follows one controller.
+
+    Args:
+        settings: of the controller.
+        epoch: of the controller; decisions of those before it have cost what they cost, and nothing else of them holds.
+    """
+
+    def __init__(self, settings: ControllerSettings, epoch: int) -> None:
+        self._decider = Decider(settings, epoch)
+        self._newest = 0
+        """The decision with the highest number."""
+        self._carries = False
+        """A plan of this controller is carried out."""
+        self._is_told_who_exists = False
+        self._speeds_at = self._now = -math.inf
+
+    def take(self, at: float, message: MessageToController | Decision | WriteSpeedReport) -> None:
+        """A message came, at `at`, or when the one before it did."""
+        self._now = at = max(self._now, at)
+        match message:
+            case WriteSpeedReport():
+                self._decider.measured(at, message.speeds)
+                self._speeds_at = at
+            case ConsumerReport():
+                self._hear(at, message)
+            case ControllerClaim() if message.epoch == self._decider.epoch:
+                self._follow(at, message)
+            case ControlRequest(action=ControlAction.REPLAN):
+                self._decider.replan_asked = True
+            case ControlRequest(action=action):
+                self._decider.restraints.paused = action is ControlAction.PAUSE
+            case Decision(epoch=epoch) if epoch < self._decider.epoch:
+                self._decider.restraints.was_decided(at, message)
+            case Decision(epoch=self._decider.epoch):
+                self._take_decision(at, message)
+            case _:
+                pass
+        self._decider.catch_up()
+
+    def decide(self, at: float, solve: Solve) -> Decision | None:
+        """The controller's next decision, if it is made now; None without fresh speeds, unless something is unread."""
+        decider, settings, at = self._decider, self._decider.settings, max(self._now, at)
+        self._begin()
+        if not self._is_told_who_exists:
+            for consumer in decider.desired.consumers - decider.group.keys():
+                decider.fell(consumer)
+        decider.interest.add_read(decider.desired.keys())
+        decider.catch_up()
+        number = self._newest + 1
+        if (decision := decider.place(at, number)) is not None:
+            return decision
+        if at - self._speeds_at > settings.speeds_timeout_s:
+            return None
+        question = decider.ask(at, decider.why or (interval_over(settings.interval_s),))
+        return decider.answered(at, number, question, solve(question.problem, settings.engine))
+
+    def _begin(self) -> None:
+        """Until the controller has carried a plan out, who reads what is as it is to be."""
+        if not self._carries:
+            self._decider.take_as_found()
+
+    def _hear(self, at: float, report: ConsumerReport) -> None:
+        group, told = self._decider.group, self._is_told_who_exists
+        if not told and report.consumer not in group:
+            group.add(report.consumer, at)
+        member = self._decider.heard(at, report)
+        if member is None:
+            return
+        for partition in member.held:
+            member.pending.pop(partition, None)
+        if not told and report.state is ConsumerState.LEAVING:
+            group.remove(report.consumer)
+
+    def _follow(self, at: float, claim: ControllerClaim) -> None:
+        """What the controller says of itself, by its own clock, and of the group."""
+        limit, decider = claim.creation_limit, self._decider
+        decider.restraints.paused = claim.paused
+        decider.limit = None if limit is None else told_later(limit, at - claim.sent_at)
+        if claim.standing is not None:
+            self._is_told_who_exists = True
+            self._take_standing(at, claim.standing)
+        for member in decider.group.values():
+            read = (claim.may_read or {}).get(writer(member.consumer, member.incarnation or "-"))
+            if read is not None:  # what is not held was started, and is not heard of yet
+                late = Pending(Action.START, Order(claim.epoch, HIGHEST_ORDER), at, at)
+                member.pending = dict.fromkeys(named(read) - member.held, late)
+
+    def _take_standing(self, at: float, standing: Standing) -> None:
+        decider, group = self._decider, self._decider.group
+        for consumer in group.keys() - {*standing.counted_on, *standing.hanging}:
+            member = group.remove(consumer)
+            if member and not member.condemned:
+                decider.fell(consumer)
+        for consumer in {*standing.counted_on, *standing.hanging} - group.keys():
+            group.add(consumer, at)
+        for consumer in standing.hanging:
+            if not group[consumer].condemned:
+                group.condemn(consumer)
+                decider.fell(consumer)
+        decider.refused = Counter({number: TRIES * n for n, number in enumerate(standing.avoided, 1)})
+
+    def _take_decision(self, at: float, decision: Decision) -> None:
+        self._begin()
+        decider, settings = self._decider, self._decider.settings
+        nobody_tells = all(member.throughput is None for member in decider.group.values())
+        if settings.learns_capacity and nobody_tells and decision.capacity is not None:
+            decider.learned(settings.model_copy(update={"consumer_capacity": decision.capacity}))
+        decider.decided(at, decision)
+        self._newest = max(self._newest, decision.number)
+        self._carries |= decision.carried_out

@@ -1,0 +1,249 @@
+"""Who only hears what is said on the topics comes to the controller's decisions."""
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.decide.commands import Claim, Command, Publish
+from controller.decide.events import ConsumerReported, Event, OperatorAsked, Solved, SpeedsMeasured
+from controller.decide.history import claiming
+from controller.decide.onlooker import Onlooker
+from controller.settings import ControllerSettings
+from domain.messages import (
+    ConsumerReport,
+    ConsumerState,
+    ControlAction,
+    ControlRequest,
+    Decision,
+    Throughput,
+    WriteSpeedReport,
+)
+from domain.partitions import TopicPartition
+from solver import Problem, Solution
+from tests.controller.exhaustive import solve_exhaustively
+from tests.controller.world import World
+from tests.examples import examples
+from tests.sandbox.watch_messages import decision, report, write_speeds
+
+PARTITIONS = tuple(TopicPartition("orders", number) for number in range(5))
+SETTINGS = ControllerSettings(
+    consumer_capacity=100.0,
+    packing_capacity=80.0,
+    interval_s=8.0,
+    least_interval_s=2.0,
+    heartbeat_timeout_s=15.0,
+    ready_timeout_s=20.0,
+    creation_retry_s=15.0,
+    scale_down_window_s=12.0,
+    recovery_time_s=20.0,
+    rscore_tolerance=0.0,
+    max_consumers=4,
+)
+NEVER_THE_SAME = {"number", "solve_s"}
+"""A number is given to a question that is never answered, too."""
+
+
+def auto(**changes: object) -> ControllerSettings:
+    """Of consumers that are to tell their capacity."""
+    given = {**SETTINGS.model_dump(exclude={"learns_capacity", "packing_capacity"}), "consumer_capacity": "auto"}
+    return ControllerSettings.model_validate({**given, "capacity_floor": 100.0, "capacity_ceiling": 400.0, **changes})
+
+
+class WatchedWorld(World):
+    """A world in which somebody asks, before every decision, what the controller would decide now."""
+
+    def __init__(self, settings: ControllerSettings, seed: int, chaos: float = 0.0) -> None:
+        self.pairs: list[tuple[Decision, Decision | None]] = []
+        """Each decision, and what was answered before it."""
+        self.onlooker = Onlooker(settings, 1)
+        self.to_come: list[tuple[Event, ...]] = []
+        super().__init__(settings, seed, chaos)
+
+    def handle(self, *events: Event) -> None:
+        for event in events:
+            match event:
+                case SpeedsMeasured(at=at, speeds=speeds):
+                    self.onlooker.take(at, WriteSpeedReport.of(speeds))
+                case ConsumerReported(at=at, report=report):
+                    self.onlooker.take(at, report)
+                case OperatorAsked(at=at, action=action):
+                    self.onlooker.take(at, ControlRequest(action=action, sent_at=at))
+                case _:
+                    pass
+        # What comes of a command at once is heard of when all commands are carried out, the solver's answer first.
+        place = 1 if isinstance(events[0], Solved) else len(self.to_come)
+        self.to_come.insert(place, events)
+        if len(self.to_come) == 1:
+            while self.to_come:
+                super().handle(*self.to_come[0])
+                del self.to_come[0]
+
+    def perform(self, command: Command) -> None:
+        match command:
+            case Claim():
+                self.onlooker.take(self.now, claiming(command, self.epoch, "controller", self.now, 0))
+            case Publish(decision=decision):
+                self.pairs.append((decision, deepcopy(self.onlooker).decide(self.now, self.asked_of)))
+                self.onlooker.take(self.now, decision)
+            case _:
+                pass
+        super().perform(command)
+
+    def asked_of(self, problem: Problem, _engine: str) -> Solution:
+        return self.solver(problem)
+
+    def go_on(self, seconds: float) -> None:
+        for _ in range(int(seconds / 0.5)):
+            self.step()
+
+    def require_the_same(self) -> None:
+        for made, answered in self.pairs:
+            assert answered is not None
+            assert answered.model_dump(exclude=NEVER_THE_SAME) == made.model_dump(exclude=NEVER_THE_SAME)
+
+
+HAPPENINGS = st.sampled_from(
+    [
+        "load",
+        "a backlog",
+        "a partition",
+        "a partition is gone",
+        "a speed is unknown",
+        "consumers tell",
+        "a death",
+        "a hang",
+        "a silence",
+        "a restart",
+        "no room",
+        "room",
+        "pause",
+        "resume",
+        "replan",
+        "no monitor",
+        "monitor",
+    ]
+)
+
+
+def befall(world: WatchedWorld, what: str) -> None:
+    chance = world.random
+    alive = [number for number, process in sorted(world.consumers.items()) if not process.doomed]
+    match what:
+        case "load":
+            world.speeds = {partition: chance.uniform(0, 90) for partition in sorted(world.speeds)}
+        case "a backlog":
+            world.lags = {partition: chance.uniform(0, 2000) for partition in sorted(world.speeds)}
+        case "a partition":
+            new = chance.choice(PARTITIONS)
+            world.speeds[new] = chance.uniform(0, 90)
+            world.gone, world.unknown = world.gone - {new}, world.unknown - {new}
+        case "a partition is gone" if len(world.speeds) > 1:
+            gone = chance.choice(sorted(world.speeds))
+            del world.speeds[gone]
+            world.gone = frozenset({gone})
+        case "a speed is unknown" if len(world.speeds) > 1:
+            unknown = chance.choice(sorted(world.speeds))
+            del world.speeds[unknown]
+            world.unknown = frozenset({unknown})
+        case "consumers tell":
+            for process in world.consumers.values():
+                rate, cycles = chance.uniform(80, 500), chance.randrange(1, 20)
+                process.throughput = Throughput(bytes_per_s=rate, variation=0.1, cycles=cycles, record_bytes=1.0)
+        case "a death" if alive:
+            world.kill(chance.choice(alive))
+        case "a hang" if alive:
+            world.consumers[chance.choice(alive)].frozen = True
+        case "a silence" if alive:
+            world.consumers[chance.choice(alive)].silent = True
+        case "a restart" if alive:
+            world.restart(chance.choice(alive))
+        case "no room":
+            world.room, world.refuses = chance.randrange(1, 4), chance.random() < 0.5
+        case "room":
+            world.room = float("inf")
+        case "pause" | "resume" | "replan":
+            world.ask(ControlAction(what))
+        case "no monitor":
+            world.monitor_lives = False
+        case "monitor":
+            world.monitor_lives = True
+
+
+@pytest.mark.explores
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    chaos=st.sampled_from([0.0, 0.0, 0.2]),
+    learns=st.booleans(),
+    spares=st.integers(0, 2),
+    pinned=st.dictionaries(st.sampled_from(["orders-0", "orders-3"]), st.integers(1, 4)),
+    budget=st.sampled_from([None, None, 0.5]),
+    happenings=st.lists(HAPPENINGS, max_size=12),
+)
+def test_who_looks_on_comes_to_every_decision_of_the_controller(
+    seed: int,
+    chaos: float,
+    learns: bool,
+    spares: int,
+    pinned: dict[str, int],
+    budget: float | None,
+    happenings: list[str],
+) -> None:
+    changes = {"spare_consumers": spares, "pinned": pinned, "migration_budget": budget}
+    world = WatchedWorld(auto(**changes) if learns else SETTINGS.model_copy(update=changes), seed, chaos)
+    world.speeds = dict.fromkeys(PARTITIONS[:3], 30.0)
+    for what in ["wait", *happenings]:
+        befall(world, what)
+        world.go_on(world.random.randrange(1, 30))
+    assert world.pairs
+    world.require_the_same()
+
+
+def told(settings: ControllerSettings, speeds: dict[str, float], *reports: ConsumerReport) -> Decision:
+    """What is decided once consumers have reported that they read these partitions, which are so fast since."""
+    onlooker = Onlooker(settings, 1)
+    for each in reports:
+        onlooker.take(1000.0, each)
+    plan = {str(partition.key): (None, each.consumer) for each in reports for partition in each.partitions}
+    onlooker.take(1000.0, decision(1, 1000.0, plan, epoch=1))
+    onlooker.take(1001.0, write_speeds(1001.0, dict(speeds)))
+    made = onlooker.decide(1001.0, lambda problem, _: solve_exhaustively(problem))
+    assert made is not None
+    return made
+
+
+def test_what_consumers_tell_of_their_capacity_counts() -> None:
+    """With a floor of 100 and consumers that told 200, `kcga plan` answered a third consumer."""
+    rate = Throughput(bytes_per_s=200.0, variation=0.0, cycles=30, record_bytes=1.0)
+    reports = [
+        report(consumer, 1000.0, *names).model_copy(update={"throughput": rate})
+        for consumer, names in ((1, ("orders-0", "orders-1")), (2, ("orders-2",)))
+    ]
+    made = told(auto(recovery_time_s=0.0), dict.fromkeys(("orders-0", "orders-1", "orders-2"), 70.0), *reports)
+    assert (made.capacity, made.plan.consumers) == (200.0, 2)
+
+
+def test_a_plan_takes_the_spare_that_there_is() -> None:
+    """With a spare 7, `kcga plan` answered a consumer 2 that was not there."""
+    settings = SETTINGS.model_copy(update={"spare_consumers": 1, "max_consumers": 8, "recovery_time_s": 0.0})
+    reports = report(1, 1000.0, "orders-0", "orders-1"), report(7, 1000.0)
+    made = told(settings, {"orders-0": 70.0, "orders-1": 70.0}, *reports)
+    assert {entry.consumer for entry in made.assignment} == {1, 7}
+
+
+def test_without_fresh_speeds_nothing_is_decided_but_what_gives_partitions_a_reader() -> None:
+    onlooker = Onlooker(SETTINGS, 1)
+    onlooker.take(1000.0, write_speeds(1000.0, {"orders-0": 10.0}))
+    onlooker.take(1000.0, report(1, 1000.0, "orders-0"))
+    onlooker.take(1000.0, decision(1, 1000.0, {"orders-0": (None, 1)}, epoch=1))
+    assert deepcopy(onlooker).decide(1100.0, never) is None
+    onlooker.take(1100.0, report(1, 1100.0, sequence=2, state=ConsumerState.LEAVING))
+    made = onlooker.decide(1100.0, never)
+    assert made is not None
+    assert made.lost == (1,)
+
+
+def never(_problem: Problem, _engine: str) -> Solution:
+    raise AssertionError("the solver is asked")
