@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from controller.decide.learned_capacity import learned_capacity
 from controller.decide.quiet_periods import QuietPeriod
 from domain.assignment import ConsumerId
-from domain.messages import Throughput
+from domain.messages import Decision, Throughput
 from domain.partitions import TopicPartition
 from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
 from solver import ENGINES
@@ -208,6 +208,12 @@ class ControllerSettings(BaseModel):
         if not self.learns_capacity or learned is None:
             return self
         return self.model_copy(update={"consumer_capacity": learned})
+
+    def as_decided(self, decision: Decision | None) -> Self:
+        """The settings with the capacity that the decision rests on, if it is to be learned."""
+        if not self.learns_capacity or decision is None or decision.capacity is None:
+            return self
+        return self.model_copy(update={"consumer_capacity": decision.capacity})
 
     @property
     def packing(self) -> float:

@@ -42,7 +42,7 @@ def print_status(settings: Settings, console: Console) -> None:
     with recent(settings) as (told, measured):
         speeds = list(measured)
     view = _view(settings, speeds, told)
-    controller = settings.controller
+    controller = settings.controller.as_decided(told.decisions[-1].said if told.decisions else None)
     screen = GroupScreen(
         view, controller.consumer_capacity, controller.packing, TopicPalette(), group=settings.kafka.group
     )

@@ -136,10 +136,9 @@ class Onlooker:
 
     def _take_decision(self, at: float, decision: Decision) -> None:
         self._begin()
-        decider, settings = self._decider, self._decider.settings
-        nobody_tells = all(member.throughput is None for member in decider.group.values())
-        if settings.learns_capacity and nobody_tells and decision.capacity is not None:
-            decider.learned(settings.model_copy(update={"consumer_capacity": decision.capacity}))
+        decider = self._decider
+        if all(member.throughput is None for member in decider.group.values()):
+            decider.learned(decider.settings.as_decided(decision))
         decider.decided(at, decision)
         self._newest = max(self._newest, decision.number)
         self._carries |= decision.carried_out

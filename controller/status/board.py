@@ -163,7 +163,8 @@ class Board(Audience):
     def _bound(self, speeds: WriteSpeeds) -> int | None:
         if not speeds.bytes_per_s:
             return None
-        return fewest_bins(Instance.of(Problem(speeds.bytes_per_s, self._settings.consumer_capacity)))
+        capacity = self._settings.as_decided(self._newest).consumer_capacity
+        return fewest_bins(Instance.of(Problem(speeds.bytes_per_s, capacity)))
 
     # What it is asked
 
@@ -239,14 +240,15 @@ class Board(Audience):
                 return view, shown
         view = self._fold.view()
         state = self._state.value if self._state is not None else None
+        settings = self._settings.as_decided(self._newest)
         shown = picture(
             view,
             version=self._version,
             group=self._group,
             controller=ControllerPicture(role=self._role, epoch=self._epoch, state=state, paused=self._paused),
-            capacity=self._settings.consumer_capacity,
-            packing_capacity=self._settings.packing,
-            migration_weight=self._settings.weight,
+            capacity=settings.consumer_capacity,
+            packing_capacity=settings.packing,
+            migration_weight=settings.weight,
             measured_at=self._measured_at,
             speeds_at=self._speeds_at,
             ahead_s=self._clocks.ahead_s(self._clock()),

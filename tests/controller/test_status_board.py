@@ -4,6 +4,7 @@ import pytest
 
 from controller.decide.machine import State
 from controller.runner import Audience
+from controller.settings import ControllerSettings
 from controller.status.board import FULL_DECISIONS, HUNG_S, LIVE_S, Board
 from domain.group_view.picture import ConsumerPicture, course
 from domain.group_view.view import Sample
@@ -33,6 +34,19 @@ def test_what_is_oversized_or_of_unknown_speed_is_marked() -> None:
     assert [each.speed for each in consumer(board, 1).partitions if each.topic == "clicks"] == [20.0, None]
     shown = board.picture()
     assert (shown.oversized, shown.unknown, shown.partitions) == (1, 1, 6)
+
+
+def test_the_capacity_that_is_shown_is_the_one_that_was_decided_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under `auto` the page showed the floor, and called partitions oversized that the controller did not."""
+    monkeypatch.setattr("controller.status.board.PICTURE_S", 0.0)
+    settings = ControllerSettings.model_validate({"consumer_capacity": "auto", "capacity_floor": 100.0})
+    board = Board("billing", settings, Clock())
+    board.heard(write_speeds(BEGAN, {"orders-0": 150.0}))
+    assert (board.picture().capacity, board.picture().oversized) == (100.0, 1)
+    board.decided(decision(1, BEGAN, {"orders-0": (None, 1)}).model_copy(update={"capacity": 200.0}))
+    board.heard(write_speeds(BEGAN + 1, {"orders-0": 150.0}))
+    shown = board.picture()
+    assert (shown.capacity, shown.packing_capacity, shown.oversized, shown.fewest_consumers) == (200.0, 150.0, 0, 1)
 
 
 def test_no_assignment_has_fewer_consumers_than_the_lower_bound() -> None:
