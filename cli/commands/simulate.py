@@ -7,6 +7,7 @@ import typer
 
 from cli.options import Capacity, Plot, Seed, TimeLimit
 from cli.packing.simulate import FiguresFormat, SimulateOptions, run
+from cli.packing.simulation import Policy
 
 
 def simulate(
@@ -31,5 +32,19 @@ def simulate(
         Path | None, typer.Option(help="Write a row of figures for each iteration (.csv or .csv.gz).")
     ] = None,
     plot: Plot = None,
+    policy: Annotated[
+        Policy,
+        typer.Option(help="controller: the whole controller, with consumers that obey at once, in place of engines."),
+    ] = Policy.ENGINES,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings", "-s", help="With --policy controller: its settings, and the monitor's interval (TOML)."
+        ),
+    ] = None,
 ) -> None:
-    run(SimulateOptions(stream, engines, capacity, time_limit, seed, output, assignments, metrics, plot))
+    run(
+        SimulateOptions(
+            stream, engines, capacity, time_limit, seed, output, assignments, metrics, plot, policy, settings
+        )
+    )

@@ -59,9 +59,9 @@ def status_json(settings: Settings) -> str:
     """
     board = Board(settings.kafka.group, settings.controller)
     with recent(settings) as (told, measured):
+        board.recall(decision for _, decision in told.decisions)
         for speeds in measured:
             board.heard_before(*speeds)
-    board.recall(decision for _, decision in told.decisions)
     for report in told.reports:
         board.heard_before(*report)
     return board.picture().model_dump_json()

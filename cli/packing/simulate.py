@@ -1,6 +1,7 @@
 """`kcga simulate`: a recorded or generated stream, replayed through one or more engines."""
 
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,17 +9,19 @@ from pathlib import Path
 
 from rich.console import Console
 
+from app.errors import UsageError
 from cli.files.csv_output import CsvTable
 from cli.files.own_files import require_own_files
-from cli.files.stream_file import Measurement, read_stream
+from cli.files.stream_file import read_stream
 from cli.files.text_lines import STANDARD_INPUT
-from cli.packing.engine_spec import EngineSpec, parse_engines
+from cli.packing.engine_spec import parse_engines
 from cli.packing.simulate_table import SimulationTable, simulation_json
-from cli.packing.simulation import Answer, Simulation, Summary, summarize
+from cli.packing.simulation import Answer, Policy, Simulation, Summary, summarize
 from cli.plots.plotting import require_plotting
 from cli.ranges import require_capacity, require_time_limit
 from cli.terminal import standard_output
 from cli.terminal.progress import progress, waiting
+from domain.assignment import Assignment
 
 ASSIGNMENT_COLUMNS = ("algorithm", "iteration", "topic", "partition", "consumer")
 METRIC_COLUMNS = ("algorithm", "iteration", "consumers", "rscore", "reassigned", "seconds", "status", "gap")
@@ -40,6 +43,9 @@ class SimulateOptions:
     assignments: Path | None
     metrics: Path | None
     plot: Path | None
+    policy: Policy = Policy.ENGINES
+    settings: Path | None = None
+    """Of the controller."""
 
 
 def run(options: SimulateOptions) -> None:
@@ -50,6 +56,8 @@ def run(options: SimulateOptions) -> None:
         KcgaError: a file cannot be written any further, or a plot is asked for and Matplotlib is not installed.
     """
     specs = parse_engines(options.engines)
+    if options.settings is not None and options.policy is not Policy.CONTROLLER:
+        raise UsageError("--settings are the controller's: they need --policy controller")
     require_capacity(options.capacity)
     require_time_limit(options.time_limit_s)
     if options.plot is not None:
@@ -60,31 +68,40 @@ def run(options: SimulateOptions) -> None:
     )
     with waiting(f"Reading {options.stream} ..."):
         measurements = read_stream(options.stream)
-    simulation = Simulation(options.capacity, options.time_limit_s, options.seed)
+    capacity, replays = options.capacity, dict[str, Iterator[tuple[Answer, Assignment]]]()
+    if options.policy is Policy.CONTROLLER:
+        from cli.packing.controller_replay import controller_replay
+
+        controller = controller_replay(options.settings, options.capacity, options.time_limit_s)
+        capacity = controller.settings.consumer_capacity
+        replays = {options.policy.value: controller.replay(measurements)}
+    else:
+        simulation = Simulation(options.capacity, options.time_limit_s, options.seed)
+        replays = {spec.name: simulation.replay(spec, measurements) for spec in specs}
     with standard_output.kept_for_the_result():
-        answers = _replay(simulation, specs, measurements, options)
+        answers = _replay(replays, len(measurements), options)
     summaries = summarize(answers)
     name = "standard input" if options.stream == STANDARD_INPUT else options.stream.name
     if options.output is FiguresFormat.JSON:
-        sys.stdout.write(simulation_json(summaries, options.capacity, options.seed))
+        sys.stdout.write(simulation_json(summaries, capacity, options.seed))
     else:
         Console().print(SimulationTable(summaries, name))
     if options.plot is not None:
-        _plot(summaries, specs, name, options.plot)
+        _plot(summaries, {spec.name for spec in specs if not spec.is_heuristic}, name, options.plot)
 
 
 def _replay(
-    simulation: Simulation, specs: tuple[EngineSpec, ...], measurements: list[Measurement], options: SimulateOptions
+    replays: Mapping[str, Iterator[tuple[Answer, Assignment]]], iterations: int, options: SimulateOptions
 ) -> dict[str, list[Answer]]:
     """The answers of each engine; its files grow with every one, so that an interrupted run leaves what it has."""
-    answers: dict[str, list[Answer]] = {spec.name: [] for spec in specs}
+    answers: dict[str, list[Answer]] = {name: [] for name in replays}
     with ExitStack() as stack:
         assignments = options.assignments and stack.enter_context(CsvTable(options.assignments, ASSIGNMENT_COLUMNS))
         metrics = options.metrics and stack.enter_context(CsvTable(options.metrics, METRIC_COLUMNS))
-        advance = stack.enter_context(progress(specs[0].name, len(specs) * len(measurements)))
-        for spec in specs:
-            for answer, assignment in simulation.replay(spec, measurements):
-                answers[spec.name].append(answer)
+        advance = stack.enter_context(progress(next(iter(replays)), len(replays) * iterations))
+        for name, replay in replays.items():
+            for answer, assignment in replay:
+                answers[name].append(answer)
                 if assignments:
                     for partition, consumer in sorted(assignment.items()):
                         assignments.write(
@@ -92,7 +109,7 @@ def _replay(
                         )
                 if metrics:
                     metrics.write(_metrics(answer))
-                advance(spec.name)
+                advance(name)
     return answers
 
 
@@ -109,11 +126,11 @@ def _metrics(answer: Answer) -> tuple[object, ...]:
     )
 
 
-def _plot(summaries: list[Summary], specs: tuple[EngineSpec, ...], stream: str, file: Path) -> None:
+def _plot(summaries: list[Summary], exact: set[str], stream: str, file: Path) -> None:
     from cli.plots.pareto_plot import Engine, plot_pareto
 
     engines = [
-        Engine(summary.algorithm, summary.cbs, summary.mean_rscore, is_exact=not spec.is_heuristic)
-        for summary, spec in zip(summaries, specs, strict=True)
+        Engine(summary.algorithm, summary.cbs, summary.mean_rscore, is_exact=summary.algorithm in exact)
+        for summary in summaries
     ]
     plot_pareto(engines, f"{stream}: {summaries[0].iterations} iterations", file)

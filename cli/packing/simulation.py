@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from statistics import fmean
 
 from cli.files.stream_file import Measurement
@@ -16,6 +17,13 @@ from solver import Problem, Status, solve
 
 FIRST_CONSUMER = 0
 """As in the recorded runs of the paper's authors."""
+
+
+class Policy(StrEnum):
+    """What a stream is replayed through."""
+
+    ENGINES = "engines"
+    CONTROLLER = "controller"
 
 
 @dataclass(frozen=True, slots=True)
