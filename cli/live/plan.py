@@ -1,7 +1,7 @@
 """`kcga plan`: what the controller would do if it decided now. A dry run: nothing is sent, and nobody is asked.
 
-What the topics tell is decided by the controller's own rules (`controller.decide.onlooker`). Somebody waits for the
-answer: what passes before the solver begins is taken from its time.
+What the topics tell (`cli.live.onlooker`) is decided by the controller's own rules (`controller.decide.decider`).
+Somebody waits for the answer: what passes before the solver begins is taken from its time.
 """
 
 import heapq
@@ -14,9 +14,9 @@ from operator import attrgetter
 
 from app.errors import KcgaError
 from app.settings import Settings
+from cli.live.onlooker import Onlooker
 from cli.live.recent import recent
 from controller.decide.highest_sizes import BUCKETS
-from controller.decide.onlooker import Onlooker
 from domain.group_view.explanation import explain
 from domain.messages import Decision
 from solver.problem import Problem

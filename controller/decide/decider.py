@@ -1,7 +1,7 @@
 """From what is known of a group to a decision: capacity, limits, question, answer, numbers, spares, restraints, record.
 
-The controller asks for a decision when one is due, `kcga plan` at any moment, with what the topics tell
-(`controller.decide.onlooker`). There is no other way to one.
+The machine asks for a decision when one is due, and whoever looks on at any moment, with what the topics tell (`kcga
+plan`). There is no other way to one.
 """
 
 import math
@@ -293,4 +293,4 @@ class Decider:
         limit = self.limit_at(at)
         most = self.settings.max_consumers if limit is None else min(self.settings.max_consumers, limit.most)
         needed = self.desired.consumers | self._reserved
-        return spares(self.settings.spare_consumers, needed, self.group.counted, 0 if none_made else most, self._free)
+        return spares(self.settings.spare_consumers, needed, self.group.alive, 0 if none_made else most, self._free)

@@ -9,7 +9,7 @@ it.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from controller.decide.former_writers import FormerWriters, Reach
@@ -108,19 +108,14 @@ class Group(Mapping[ConsumerId, Member]):
         return len(self._members)
 
     @property
-    def counted(self) -> dict[ConsumerId, bool]:
-        """All consumers that are not gone, and whether each is counted on."""
-        return {consumer: not self[consumer].condemned for consumer in self}
-
-    @property
     def alive(self) -> frozenset[ConsumerId]:
         """The consumers that are counted on."""
-        return frozenset(consumer for consumer, counted_on in self.counted.items() if counted_on)
+        return frozenset(consumer for consumer, member in self._members.items() if not member.condemned)
 
     @property
-    def taken(self) -> frozenset[ConsumerId]:
+    def taken(self) -> Set[ConsumerId]:
         """Numbers of consumers that are not counted on and not gone: a node that hangs may never let go of its own."""
-        return frozenset(consumer for consumer, counted_on in self.counted.items() if not counted_on)
+        return self._members.keys() - self.alive
 
     @property
     def counted_on(self) -> dict[str, Reach]:

@@ -97,7 +97,7 @@ class Controller:
         """What the last decision was about, where it changed nothing: the same need not be considered again at once."""
         self._claims = 0
         self._claimed_at = -math.inf
-        self._claimed: tuple[Mapping[ConsumerId, bool], tuple[ConsumerId, ...]] | None = None
+        self._claimed: Standing | None = None
         """How the group stood then."""
         self._claims_on_their_way: dict[int, float] = {}
         """When each was sent."""
@@ -200,7 +200,7 @@ class Controller:
 
     def _tell(self) -> list[Command]:
         """Claims the group anew where it does not stand any more as was claimed: plans rest on it."""
-        return [] if self._claimed == (self.group.counted, self._decider.avoided) else [self._claim()]
+        return [] if self._claimed == self._standing else [self._claim()]
 
     def _claim(self) -> Claim:
         former = self.group.former
@@ -209,8 +209,8 @@ class Controller:
         self._claims += 1
         self._claimed_at = self._claims_on_their_way[self._claims] = self._now
         members, limit = self.group.counted_on, self._decider.limit_at(self._now)
-        self._claimed = self.group.counted, self._decider.avoided
-        return Claim(self._claims, self.paused, former.unsealed, former.settled, members, limit, self._standing)
+        self._claimed = self._standing
+        return Claim(self._claims, self.paused, former.unsealed, former.settled, members, limit, self._claimed)
 
     @property
     def _standing(self) -> Standing:

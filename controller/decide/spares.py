@@ -4,25 +4,24 @@ A spare is a consumer like any other, with its number and its process, that no p
 that a plan makes superfluous stay as spares; a plan that needs more consumers takes the spares first.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 from itertools import islice
 
 from domain.assignment import ConsumerId
 
 
 def spares(
-    wanted: int, needed: Set[ConsumerId], existing: Mapping[ConsumerId, bool], most: int, free: Iterable[ConsumerId]
+    wanted: int, needed: Set[ConsumerId], alive: Set[ConsumerId], most: int, free: Iterable[ConsumerId]
 ) -> Set[ConsumerId]:
     """The consumers without a partition that shall exist; in doubt those that do, then the lowest numbers.
 
     Args:
         wanted: how many.
         needed: the consumers that have a partition by the plan, or that partitions are pinned to.
-        existing: all consumers that are not gone, and whether each is counted on.
+        alive: the consumers that are counted on.
         most: no more consumers are made than this, needed ones included.
         free: numbers that new ones may have, the best first.
     """
-    idle = sorted(consumer for consumer, counted_on in existing.items() if counted_on and consumer not in needed)
-    kept = idle[:wanted]
+    kept = sorted(alive - needed)[:wanted]
     missing = max(0, min(wanted - len(kept), most - len(needed) - len(kept)))
     return {*kept, *islice(free, missing)}

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cli.live.onlooker import Onlooker
 from controller.decide.commands import Claim, Command, Publish
 from controller.decide.events import ConsumerReported, Event, OperatorAsked, Solved, SpeedsMeasured
 from controller.decide.history import claiming
-from controller.decide.onlooker import Onlooker
 from controller.settings import ControllerSettings
 from domain.messages import (
     ConsumerReport,
