@@ -1,6 +1,6 @@
 """`kcga plan`: what the controller would do if it decided now. A dry run: nothing is sent, and nobody is asked.
 
-What the topics tell (`cli.live.onlooker`) is decided by the controller's own rules (`controller.decide.decider`).
+What the topics tell (`cli.live.decide.onlooker`) is decided by the controller's rules (`controller.decide.decider`).
 Somebody waits for the answer: what passes before the solver begins is taken from its time.
 """
 
@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from app.errors import KcgaError
 from app.settings import Settings
-from cli.live.onlooker import Onlooker
+from cli.live.decide.onlooker import Onlooker
 from cli.live.recent import recent
 from controller.decide.highest_sizes import BUCKETS
 from domain.group_view.explanation import explain

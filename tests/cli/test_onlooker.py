@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.live.onlooker import Onlooker
+from cli.live.decide.onlooker import Onlooker
 from controller.decide.commands import Claim, Command, Publish
 from controller.decide.events import ConsumerReported, Event, OperatorAsked, Solved, SpeedsMeasured
 from controller.decide.history import claiming

@@ -1,0 +1,1 @@
+"""What the controller would do, found out without it: no clock, client, thread or log."""
