@@ -20,7 +20,8 @@ from app.telemetry.monitor import MonitorFigures
 from tests.controller.status_messages import registry_of, told_board
 from tests.sandbox.watch_messages import BEGAN, cycle, report
 
-DEPLOY = Path(__file__).parents[1] / "deploy"
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
 DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "kcga.json").read_text())
 RULES_FILE = DEPLOY / "prometheus" / "rules.yml"
 RULES: dict[str, Any] = yaml.safe_load(RULES_FILE.read_text())
@@ -147,7 +148,7 @@ def test_every_alert_says_what_to_do() -> None:
 
 def test_probes_have_a_port_that_the_network_policy_opens_to_nobody() -> None:
     """Hole 27: whoever kept the page's server busy had the pod begun anew."""
-    base = DEPLOY / "base"
+    base = ROOT / "cli" / "manifests" / "base"
     added: dict[str, list[Any]] = {}
     for each in yaml.safe_load((base / "pods.yaml").read_text()):
         added.setdefault(each["path"].split("/containers/0/")[-1], []).append(each["value"])
