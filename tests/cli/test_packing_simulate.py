@@ -68,7 +68,7 @@ def test_the_metrics_of_heuristics_have_no_gap_and_those_of_exact_engines_do(
     kcga: Kcga, stream: Path, tmp_path: Path
 ) -> None:
     metrics = tmp_path / "metrics.csv"
-    kcga("simulate", stream, "--engines", "mbfp,exact@0.5", "--metrics", metrics)
+    kcga("simulate", stream, "--engines", "mbfp,exact@0.5", "--time-limit", 60, "--metrics", metrics)
     lines = metrics.read_text().splitlines()
     assert lines[0] == "algorithm,iteration,consumers,rscore,reassigned,seconds,status,gap"
     table = rows(metrics)

@@ -23,6 +23,9 @@ from tests.cli.packing_command import Kcga, kcga_command
 
 kcga = pytest.fixture(kcga_command)
 
+PROVEN = ("--capacity", 100, "--time-limit", 60)
+"""A proof is there in that time, however busy the machine."""
+
 SNAPSHOT = """topic,partition,speed,consumer
 clicks,0,60,1
 clicks,1,50,1
@@ -47,7 +50,7 @@ def planned(kcga: Kcga, *arguments: object, stdin: bytes = b"") -> dict[str, Any
 
 
 def test_json_has_the_fields_of_the_solution_and_every_partition_in_order(kcga: Kcga, snapshot: Path) -> None:
-    plan = planned(kcga, snapshot, "--capacity", 100)
+    plan = planned(kcga, snapshot, *PROVEN)
     assert {field.name for field in fields(Solution)} | {"gap"} <= plan.keys()
     assert (plan["status"], plan["consumers"], plan["gap"]) == ("optimal", 2, 0)
     assert [(row["topic"], row["partition"]) for row in plan["assignment"]] == [
@@ -65,8 +68,8 @@ def test_json_has_the_fields_of_the_solution_and_every_partition_in_order(kcga: 
 
 
 def test_csv_is_the_same_plan(kcga: Kcga, snapshot: Path) -> None:
-    plan = planned(kcga, snapshot, "--capacity", 100)
-    ended = kcga("solve", snapshot, "--capacity", 100, "--output", "csv")
+    plan = planned(kcga, snapshot, *PROVEN)
+    ended = kcga("solve", snapshot, *PROVEN, "--output", "csv")
     assert ended.stdout.startswith("topic,partition,speed,consumer,previous\nclicks,0,60,")
     rows = list(csv.DictReader(io.StringIO(ended.stdout)))
     assert [int(row["consumer"]) for row in rows] == [row["consumer"] for row in plan["assignment"]]
@@ -78,21 +81,21 @@ def test_a_plan_that_is_given_back_as_the_current_assignment_needs_no_migration(
     kcga: Kcga, snapshot: Path, tmp_path: Path, output: str
 ) -> None:
     before = tmp_path / "plan"
-    before.write_text(kcga("solve", snapshot, "--capacity", 100, "--output", output).stdout)
+    before.write_text(kcga("solve", snapshot, *PROVEN, "--output", output).stdout)
     speeds = tmp_path / "speeds.csv"
     speeds.write_text("\n".join(line.rpartition(",")[0] for line in SNAPSHOT.splitlines()))
-    again = planned(kcga, speeds, "--capacity", 100, "--current", before)
+    again = planned(kcga, speeds, *PROVEN, "--current", before)
     assert (again["rscore"], again["consumers"]) == (0, 2)
     assert all(row["previous"] == row["consumer"] for row in again["assignment"])
 
 
 def test_a_csv_plan_can_be_solved_anew(kcga: Kcga, snapshot: Path) -> None:
-    plan = kcga("solve", snapshot, "--capacity", 100, "--output", "csv").stdout
-    assert planned(kcga, "-", "--capacity", 100, stdin=plan.encode())["rscore"] == 0
+    plan = kcga("solve", snapshot, *PROVEN, "--output", "csv").stdout
+    assert planned(kcga, "-", *PROVEN, stdin=plan.encode())["rscore"] == 0
 
 
 def test_the_table_shows_each_consumer_as_a_bar_and_each_migration_with_its_price(kcga: Kcga, snapshot: Path) -> None:
-    ended = kcga("solve", snapshot, "--capacity", 100)
+    ended = kcga("solve", snapshot, *PROVEN)
     assert ended.stderr == ""
     lines = ended.stdout.splitlines()
     assert lines[0].startswith("2 consumers for 5 partitions, 170 B/s")
@@ -108,8 +111,8 @@ def test_the_table_shows_each_consumer_as_a_bar_and_each_migration_with_its_pric
 def test_a_partition_faster_than_a_consumer_is_named(kcga: Kcga, tmp_path: Path) -> None:
     file = tmp_path / "fast.csv"
     file.write_text("topic,partition,speed\nclicks,0,250\nclicks,1,40\n")
-    assert planned(kcga, file, "--capacity", 100)["saturated"] == [{"topic": "clicks", "partition": 0}]
-    assert "clicks-0 is faster than a consumer" in kcga("solve", file, "--capacity", 100).stdout
+    assert planned(kcga, file, *PROVEN)["saturated"] == [{"topic": "clicks", "partition": 0}]
+    assert "clicks-0 is faster than a consumer" in kcga("solve", file, *PROVEN).stdout
 
 
 def test_partitions_of_unknown_speed_are_left_out_and_keep_their_consumer(kcga: Kcga, tmp_path: Path) -> None:
@@ -132,27 +135,27 @@ def test_partitions_of_unknown_speed_are_left_out_and_keep_their_consumer(kcga: 
 def test_new_consumers_count_from_1_unless_the_present_ones_count_from_0(kcga: Kcga) -> None:
     rows = "topic,partition,speed,consumer\na,0,90,{}\na,1,90,\n"
     for present, expected in ((1, {1, 2}), (0, {0, 1})):
-        plan = planned(kcga, "-", "--capacity", 100, stdin=rows.format(present).encode())
+        plan = planned(kcga, "-", *PROVEN, stdin=rows.format(present).encode())
         assert {row["consumer"] for row in plan["assignment"]} == expected
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_can_be_asked_for(kcga: Kcga, snapshot: Path, engine: str) -> None:
-    plan = planned(kcga, snapshot, "--capacity", 100, "--engine", engine)
+    plan = planned(kcga, snapshot, *PROVEN, "--engine", engine)
     assert len(plan["assignment"]) == 5
     assert plan["lower_bound"] <= plan["objective"] + 1e-9
 
 
 def test_the_weight_of_migration_decides_between_a_consumer_and_a_move(kcga: Kcga) -> None:
     rows = b"topic,partition,speed,consumer\na,0,40,1\na,1,40,2\n"
-    assert planned(kcga, "-", "--capacity", 100, "--migration-weight", 0.5, stdin=rows)["consumers"] == 1
-    assert planned(kcga, "-", "--capacity", 100, "--migration-weight", 3, stdin=rows)["consumers"] == 2
+    assert planned(kcga, "-", *PROVEN, "--migration-weight", 0.5, stdin=rows)["consumers"] == 1
+    assert planned(kcga, "-", *PROVEN, "--migration-weight", 3, stdin=rows)["consumers"] == 2
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_a_plan_can_be_drawn(kcga: Kcga, snapshot: Path, tmp_path: Path, suffix: str) -> None:
     plot = tmp_path / f"plan{suffix}"
-    ended = kcga("solve", snapshot, "--capacity", 100, "--output", "csv", "--plot", plot)
+    ended = kcga("solve", snapshot, *PROVEN, "--output", "csv", "--plot", plot)
     assert (ended.exit_code, ended.stderr) == (0, "")
     assert plot.stat().st_size > 1000
 

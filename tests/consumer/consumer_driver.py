@@ -186,9 +186,9 @@ class RunningConsumer:
         self.stop.set()
         self._ended.result(PATIENCE_S)
 
-    def end(self) -> BaseException | None:
+    def end(self, within_s: float = PATIENCE_S) -> BaseException | None:
         """Waits for an end that it comes to by itself: what it raised."""
-        return self._ended.exception(PATIENCE_S)
+        return self._ended.exception(within_s)
 
 
 StartConsumer = Callable[..., RunningConsumer]

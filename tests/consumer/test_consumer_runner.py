@@ -12,9 +12,11 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from consumer import runner
+from consumer.channel import Reporter
 from consumer.decide.claims import claim
 from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
+from consumer.lake import Lake
 from consumer.runner import ConsumerError
 from consumer.verify import PartitionAccount, verify
 from domain.messages import Action, ConsumerReport, ConsumerState
@@ -265,6 +267,58 @@ def test_a_take_over_that_is_not_wanted_any_more_puts_the_rightful_reader_out_of
     driver.produce(moves[0], 1_000, 100)
     driver.wait_until_read(1_100)
     assert accounts(moves[0].topic) == {moves[0]: whole(1_100)}
+
+
+def test_a_stop_is_acknowledged_once_what_was_being_written_is_committed(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    partitions: list[TopicPartition],
+    accounts: Accounts,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writes, goes_on, append = threading.Event(), threading.Event(), Lake.append
+
+    def append_late(*arguments: Any) -> None:
+        writes.set()
+        goes_on.wait(PATIENCE_S)
+        append(*arguments)
+
+    monkeypatch.setattr(Lake, "append", append_late)
+    read = partitions[:1]
+    driver.produce(read[0], 0, 100)
+    start_consumer(1)
+    reader = driver.wait_for(ready)
+    driver.start(read, reader)
+    assert writes.wait(PATIENCE_S)
+    stop = driver.command(Action.STOP, read, reader)
+    driver.listen(2.0)
+    assert all(report.applied < stop for report in driver.reports)
+    goes_on.set()
+    driver.acknowledgement(reader, stop)
+    assert driver.committed(read) == {read[0]: 100}
+    assert accounts(read[0].topic) == {read[0]: whole(100)}
+
+
+def test_a_report_that_arrives_once_the_lease_has_run_out_does_not_renew_it(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may sleep between the last look at its lease and its next report."""
+    lease_s, send, has_slept = 2.0, Reporter.send, threading.Event()
+
+    def sleep_once(reporter: Reporter, report: ConsumerReport) -> None:
+        sleeps = report.partitions != () and not has_slept.is_set()
+        if sleeps:
+            time.sleep(lease_s + 0.5)
+        send(reporter, report)
+        if sleeps:
+            reporter._producer.flush(PATIENCE_S)
+            has_slept.set()
+
+    monkeypatch.setattr(Reporter, "send", sleep_once)
+    consumer = start_consumer(1, lease_s=lease_s)
+    driver.command(Action.START, partitions[:1], driver.wait_for(ready))
+    assert has_slept.wait(PATIENCE_S)
+    assert "its lease has run out" in str(consumer.end(within_s=30.0))
 
 
 def test_stale_doubled_and_foreign_commands_change_nothing(

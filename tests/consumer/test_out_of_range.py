@@ -117,6 +117,7 @@ def test_where_reading_begins_the_leader_is_asked_whether_its_log_was_cut_off(br
     deadline = time.monotonic() + PATIENTLY_S
     while "truncation" not in (fetcher.fault or ""):
         assert time.monotonic() < deadline
+        fetcher.settle()
         assert fetcher.fetch(100, 0.1).records == ()
     fetcher.settle()
     fetcher.close()
