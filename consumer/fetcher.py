@@ -8,7 +8,6 @@ time to time, and is read on behind the last record that was handed out.
 
 import json
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import groupby
 from operator import methodcaller
@@ -38,9 +37,6 @@ TELLING_BYTES = 1_000_000
 LONGEST_KEY = 100
 """So many bytes of a header's key are shown where it cannot be read."""
 
-ASKS_AGAIN = 5
-"""So often at most, where no leader tells where the log was cut off."""
-
 _HEADERS_OF = methodcaller("headers")
 """The client gives an answer and an error at once. Python's own call notices that at first, and no longer once it has
 been made often: the error then shows up somewhere else. A call by way of this always notices."""
@@ -66,8 +62,6 @@ class Fetcher:
         self._read: set[TopicPartition] = set()
         self._out_of_range: dict[TopicPartition, Reached | None] = {}
         """Those of which the log does not hold the position, and where it was cut off, if that is known."""
-        self._asked_again: Counter[TopicPartition] = Counter()
-        """How often reading was begun again, for the leader to be asked where the log was cut off."""
         self._passed_over: list[PassedOver] = []
         self._held_back: set[str] = set()
         """Topics that are not read until they are resumed."""
@@ -118,7 +112,6 @@ class Fetcher:
             self._faults.pop(partition, None)
             self._positions.pop(partition, None)
             self._out_of_range.pop(partition, None)
-            self._asked_again.pop(partition, None)
         self._looked_at = self._looked_at - stopped
         self._unassign(stopped & self._read)
 
@@ -270,20 +263,11 @@ class Fetcher:
     def _not_in_range(self, partitions: Set[TopicPartition]) -> set[TopicPartition]:
         """Those of the partitions, which are placed out of their logs' ranges, that cannot be read on.
 
-        A broker may refuse the position before the leader has answered where its log was cut off: then both are asked
-        once more.
-
         Raises:
             KafkaException: no broker answers.
         """
         for partition, held in log_offsets.ranges(self._consumer, partitions, REQUEST_LIMIT_S).items():
             position, cut = self._positions[partition], self._out_of_range[partition]
-            may_be_cut = cut is None and position.epoch is not None and position.offset > held.end
-            if may_be_cut and self._asked_again[partition] < ASKS_AGAIN:
-                self._asked_again[partition] += 1
-                del self._out_of_range[partition]
-                continue
-            self._asked_again.pop(partition, None)
             goes_on, passed_over = go_on(partition, position, held, cut, self._beyond_end)
             if goes_on is None:
                 end = held.end if cut is None else cut.offset

@@ -330,7 +330,10 @@ GUARDS = (
             "tests/consumer/test_out_of_range.py"
             "::test_where_reading_begins_the_leader_is_asked_whether_its_log_was_cut_off"
         ],
-        [],
+        [
+            "tests/consumer/test_out_of_range.py"
+            "::test_a_leader_tells_where_its_log_was_cut_off_though_it_has_been_the_leader_for_long"
+        ],
     ),
     Guard(
         "A batch does not have records from before and after a cut of the log",

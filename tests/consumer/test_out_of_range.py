@@ -3,13 +3,17 @@
 import time
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as Position
 
+from consumer import fetcher
 from consumer.decide.out_of_range import BeyondEnd, PassedOver, cut_at, go_on
 from consumer.decide.reached import Reached
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
 from domain.partitions import OffsetRange, TopicPartition
+from tests.conftest import CreateTopic
+from tests.services import SharedBroker
 
 ORDERS = TopicPartition("orders", 0)
 HELD = OffsetRange(10, 70)
@@ -111,18 +115,43 @@ def test_one_that_is_to_hold_is_not_read_and_says_so(brokers: Producer) -> None:
     assert fetcher.take_passed_over() == ()
 
 
-def test_where_reading_begins_the_leader_is_asked_whether_its_log_was_cut_off(brokers: Producer) -> None:
-    """Otherwise one that has grown since would be taken to be cut off at its end, or not at all."""
-    fetcher = placed(brokers, "continue", Reached(RECORDS + 100, 0))
+def test_where_reading_begins_the_leader_is_asked_whether_its_log_was_cut_off(
+    brokers: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client does so where it is told to seek."""
+    sought: list[tuple[str, int, int, int | None]] = []
+
+    class Told(Consumer):
+        def seek(self, position: Position) -> None:
+            sought.append((position.topic, position.partition, position.offset, position.leader_epoch))
+            super().seek(position)
+
+    monkeypatch.setattr(fetcher, "Consumer", Told)
+    placed(brokers, "continue", Reached(RECORDS - 1, 0)).close()
+    assert sought == [(ORDERS.topic, ORDERS.partition, RECORDS - 1, 0)]
+
+
+@pytest.mark.integration
+def test_a_leader_tells_where_its_log_was_cut_off_though_it_has_been_the_leader_for_long(
+    broker: SharedBroker, create_topic: CreateTopic, unique_name: str
+) -> None:
+    topic = create_topic(unique_name)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(RECORDS):
+        producer.produce(topic, str(number).encode(), partition=0)
+    assert producer.flush(PATIENTLY_S) == 0
+    common = common_config(broker.bootstrap_servers, 1, {})
+    reader = Fetcher(fetching_config(common, unique_name, 1_000_000), "continue")
+    partition = TopicPartition(topic, 0)
+    reader.place({partition: Reached(RECORDS + 100, 0)})
     deadline = time.monotonic() + PATIENTLY_S
-    while "truncation" not in (fetcher.fault or ""):
+    while reader.fault is None:
         assert time.monotonic() < deadline
-        fetcher.settle()
-        assert fetcher.fetch(100, 0.1).records == ()
-    fetcher.settle()
-    fetcher.close()
-    assert fetcher.take_passed_over() == (PassedOver(ORDERS, RECORDS, RECORDS + 100, were_read=True),)
-    assert fetcher.fault is None
+        assert reader.fetch(100, 0.1).records == ()
+    assert "truncation" in reader.fault
+    reader.settle()
+    reader.close()
+    assert reader.take_passed_over() == (PassedOver(partition, RECORDS, RECORDS + 100, were_read=True),)
 
 
 def test_a_log_that_was_not_cut_off_is_read_on(brokers: Producer) -> None:
