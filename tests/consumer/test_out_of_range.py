@@ -143,8 +143,12 @@ def test_a_leader_tells_where_its_log_was_cut_off_though_it_has_been_the_leader_
     common = common_config(broker.bootstrap_servers, 1, {})
     reader = Fetcher(fetching_config(common, unique_name, 1_000_000), "continue")
     partition = TopicPartition(topic, 0)
-    reader.place({partition: Reached(RECORDS + 100, 0)})
     deadline = time.monotonic() + PATIENTLY_S
+    reader.place({partition: Reached(0, 0)})
+    while not reader.fetch(100, 0.1).records:
+        assert time.monotonic() < deadline
+    reader.stop([partition])
+    reader.place({partition: Reached(RECORDS + 100, 0)})
     while reader.fault is None:
         assert time.monotonic() < deadline
         assert reader.fetch(100, 0.1).records == ()
