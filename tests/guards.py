@@ -47,6 +47,7 @@ EXPLORED = (
 )
 ONE_READER = f"{MODEL}::test_no_partition_has_two_readers_and_the_group_can_always_converge"
 WITHOUT_REACH = f"{MODEL}::test_so_it_is_where_claims_do_not_say_what_each_may_read"
+BEGINNING = f"{MODEL}::test_so_it_is_while_a_group_begins"
 STOPPED_FIRST = f"{MESSAGES}::test_a_partition_is_started_elsewhere_only_when_its_reader_has_said_that_it_stopped"
 NAMED = f"{MESSAGES}::test_a_start_names_who_read_and_is_gone"
 CLAIMED = f"{MESSAGES}::test_a_claim_that_says_so_goes_with_every_start"
@@ -59,8 +60,7 @@ SLEPT = f"{ONCE}::test_one_that_sleeps_for_longer_than_its_lease_ends_also_where
 
 def faults(**given: int) -> str:
     """The id of a case of the handover's model."""
-    names = ("plans", "suspicions", "deaths", "replacements", "resends", "losses", "claims")
-    return f"[Faults({', '.join(f'{name}={given.get(name, 0)}' for name in names)})]"
+    return f"[{', '.join(f'{name}={count}' for name, count in given.items())}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ GUARDS = (
         "controller/decide/machine.py",
         "self.group.add(consumer, self._now, barrier=self._next_order())",
         "self.group.add(consumer, self._now)",
-        [f"{OBEYED_FIRST}[in memory]"],
+        [BEGINNING + faults(replacements=1), f"{OBEYED_FIRST}[in memory]"],
         [f"{OBEYED_FIRST}[on a broker]"],
     ),
     Guard(
@@ -189,6 +189,7 @@ GUARDS = (
         "seal=self.former.to_seal(wanted) if action is Action.START else (),",
         "seal=(),",
         [
+            BEGINNING + faults(escapes=1),
             "tests/controller/test_former_writers.py::test_who_is_gone_is_named_for_what_it_had_and_nothing_else",
             f"{NAMED}[in memory-reads and says so]",
         ],

@@ -8,13 +8,9 @@ There is no time: all happens in one moment, and what failed did so long enough 
 out, and nothing rests on one.
 """
 
-import copyreg
-import io
-import pickle
 from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from consumer.decide import actions, events
@@ -29,8 +25,9 @@ from consumer.decide.takeover import ClaimsError, take_over
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
 from consumer.settings import ConsumerSettings
-from domain.messages import Action, ConsumerCommand, ConsumerState, Order, PartitionRef, writer
+from domain.messages import Action, ConsumerCommand, ConsumerState, PartitionRef, writer
 from domain.partitions import OffsetRange, TopicPartition
+from tests.frozen import Freezer
 
 TOPIC, GROUP, INCARNATION = "orders", "group", "a"
 METADATA = "consumer.metadata"
@@ -38,6 +35,7 @@ SETTINGS = ConsumerSettings(spark_remote="sc://nowhere", lake_root="/lake", batc
 VALUE = b"." * SETTINGS.batch_bytes
 """Of each record: one of each partition is more than enough for a batch."""
 NOW = 0.0
+FREEZER = Freezer(SETTINGS)
 
 Rows = tuple[tuple[int, int], ...]
 """Partitions and offsets."""
@@ -319,7 +317,7 @@ class Consumers:
         return self._number(running)
 
     def _goes_on(self, state: int, happened: Happened, fenced: bool) -> Step | None:
-        running = _thawed(self._frozen[state])
+        running: _Running = FREEZER.thawed(self._frozen[state])
         running.fenced = fenced
         event = running.happened(happened)
         waited_for = list(running.waits_for)
@@ -336,35 +334,9 @@ class Consumers:
         running.fenced = False
         found = self._numbers.setdefault(running.picture(), len(self._frozen))
         if found == len(self._frozen):
-            self._frozen.append(_frozen(running))
+            self._frozen.append(FREEZER.frozen(running))
             self._facts.append((running.obeyed, running.left))
         return found
-
-
-def _settings() -> ConsumerSettings:
-    return SETTINGS
-
-
-def _proxy(stints: dict[TopicPartition, Order]) -> MappingProxyType[TopicPartition, Order]:
-    return MappingProxyType(stints)
-
-
-_REDUCED: dict[type, Callable[[Any], Any]] = {
-    MappingProxyType: lambda proxy: (_proxy, (dict(proxy),)),
-    ConsumerSettings: lambda _: (_settings, ()),
-}
-
-
-def _frozen(running: _Running) -> bytes:
-    text = io.BytesIO()
-    pickler = pickle.Pickler(text, pickle.HIGHEST_PROTOCOL)
-    pickler.dispatch_table = {**copyreg.dispatch_table, **_REDUCED}
-    pickler.dump(running)
-    return text.getvalue()
-
-
-def _thawed(frozen: bytes) -> _Running:
-    return cast(_Running, pickle.loads(frozen))  # noqa: S301 (of this process)
 
 
 # A take-over, call by call

@@ -1,54 +1,123 @@
-"""The handover, explored to its end: two consumers, two partitions, and everything that can befall them.
+"""The handover, explored to its end: a controller, its consumers, two partitions, and everything that can befall them.
 
-The controller's part is the real one: `Group`, `next_steps`, `FormerWriters`. So are the consumers' `Holding` and what
-they look up in the group's commits. What is modelled is the world between them:
+Controller and consumers are the real machines (`explored_machines`). What is modelled is the world between them:
 
 - A message that was sent may arrive at any later moment, again and again, after later ones, or never.
-- A process may be given up while it lives, and goes on as it was; it may die, and is found dead at any later moment.
+- A process may be given up while it lives, and goes on as it was; it may die, and is found dead at any later moment; it
+  may hang, and then nobody can end it; it may obey nothing from then on, and reports; another one may come under its
+  number, and nobody says so. The fleet may say that it is gone though it lives.
 - A controller may be replaced at any moment. What it sent may still arrive. The next one knows what the newest claim
   says, and who has reported since.
 - A take-over has two steps that others can see: it seals whom it has to and looks up its position; later it claims.
   From the first one on what the process reads takes effect, until it is sealed itself.
+- The monitor is dead but for the moment at which an operator asks for a plan: the controller goes by speeds of long
+  ago. The solver answers later, or never, and with any plan; the controller judges it.
 
-There is no time: whatever waits for a time-out may happen at once. Each kind of fault happens as often as `Faults`
-says, so the worlds are finitely many.
+There is no time: whatever waits for a time-out may happen at once. So no lease runs out, and nothing rests on one. Each
+kind of fault happens as often as `Faults` says, so the worlds are finitely many.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
-from consumer.decide.claims import RELEASED, Committed, claim, to_seal
-from consumer.decide.commands import Holding
-from controller.decide.former_writers import FormerWriters, Reach
-from controller.decide.group import Group, Member, Pending
-from controller.decide.handover import next_steps
+from consumer.decide.claims import Committed
+from controller.decide.commands import Claim, Command, CreateConsumer, DeleteConsumer, Send
+from controller.decide.events import (
+    ConsumerGone,
+    ConsumerReported,
+    CreationFailed,
+    Event,
+    OperatorAsked,
+    Solved,
+    SpeedsMeasured,
+    Started,
+    Ticked,
+)
+from controller.decide.former_writers import Reach
+from controller.decide.history import Beginning, beginning, claiming
+from controller.decide.machine import State
+from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId
-from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Order, PartitionRef, writer
+from domain.messages import (
+    Action,
+    ConsumerCommand,
+    ConsumerReport,
+    ConsumerState,
+    ControlAction,
+    Order,
+    PartitionRef,
+    writer,
+)
 from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
+from solver.solution import Solution, Status
+from tests.controller.explored_machines import (
+    A_MOMENT,
+    A_WHILE,
+    ENDED,
+    LIMITS,
+    LONG,
+    Commits,
+    Consumers,
+    Controllers,
+    Done,
+    Said,
+    Step,
+    TakesOver,
+    taken_over,
+)
 
-LAST = "b"
-"""Processes under a number are called a and b: where b has ended too the world is not looked at any further."""
-NEVER, ALWAYS = float("-inf"), float("inf")
+SETTINGS = ControllerSettings(
+    consumer_capacity=100.0,
+    packing_capacity=80.0,
+    recovery_time_s=0.0,
+    max_consumers=2,
+    spare_consumers=1,
+    **LIMITS,
+)
+LOW, HIGH = 30.0, 70.0
+"""Speeds at which one consumer can read both partitions, and at which it cannot."""
+UNBORN = -2
+"""The state of a process that was to begin and never does."""
+REPEATS = 1_000
+"""A report may be said again so often."""
 
 
 class Faults(NamedTuple):
     """How often what may still happen."""
 
-    plans: int = 1
-    """Changes of the assignment without need."""
+    plans: int = 0
+    """An operator asks for one."""
     suspicions: int = 0
-    """Consumers that are given up though they may live."""
+    """Consumers that are given up though they live."""
     deaths: int = 0
+    escapes: int = 0
+    """Consumers that are said to be gone, and live."""
+    restarts: int = 0
+    """Processes that die and another comes under their number, and nobody says so."""
+    defiances: int = 0
+    """Consumers that obey nothing from then on, and report."""
+    hangs: int = 0
+    """Consumers that do nothing any more and that nobody can end."""
     replacements: int = 0
     """Of the controller."""
+    claims: int = 0
+    """Of the controller, that go with no start."""
     resends: int = 0
     losses: int = 0
     """Of all that is on its way to consumers."""
-    claims: int = 0
-    """Of the controller; one that is replaced may have made one at the last moment besides."""
+    births: int = 1
+    """Of consumers that are asked for; those after them never begin."""
+    refusals: int = 0
+    """Consumers that are asked for and cannot be created."""
+
+    def __str__(self) -> str:
+        most = Faults()._asdict()
+        return ", ".join(f"{name}={count}" for name, count in self._asdict().items() if count != most[name])
 
 
 class Guards(NamedTuple):
@@ -65,264 +134,72 @@ class Guards(NamedTuple):
     """A claim is sent with every start."""
 
 
-NO_FAULTS, ALL_GUARDS = Faults(plans=0), Guards()
-
-
-class Reading(NamedTuple):
-    partition: TopicPartition
-    told: tuple[str, ...]
-    placed: bool = False
-    claimed: bool = False
-
-
-class Report(NamedTuple):
-    """What a report says that matters."""
-
-    applied: Order
-    held: tuple[TopicPartition, ...] = ()
-    taking_over: tuple[TopicPartition, ...] = ()
-
-
-class Sent(NamedTuple):
-    """A command, in ascending order of who gets it."""
-
-    consumer: ConsumerId
-    incarnation: str
-    order: Order
-    action: Action
-    partitions: tuple[TopicPartition, ...]
-    seal: tuple[str, ...]
+NO_FAULTS, ALL_GUARDS = Faults(), Guards()
 
 
 class Process(NamedTuple):
     consumer: ConsumerId
     incarnation: str
-    newest: Report
+    state: int
+    """Of its machine."""
+    newest: Said | None = None
     """What it says of itself now, as often as it likes."""
-    before: Report | None = None
+    before: Said | None = None
     """What it said before, where that may still arrive."""
-    applied: Order = Order(0, 0)
-    readings: tuple[Reading, ...] = ()
-    alive: bool = True
+    said: int = 0
+    """How often it has said something else."""
+    known: bool = True
+    """To the fleet."""
+    doomed: bool = False
+    """The fleet was told to end it."""
+    defies: bool = False
+    hangs: bool = False
 
     @property
     def writer(self) -> str:
         return writer(self.consumer, self.incarnation)
 
+    @property
+    def alive(self) -> bool:
+        return self.state not in (ENDED, UNBORN)
 
-NEWEST, BEFORE, OLDER = 2, 1, 0
-"""The sequences of reports, as far as they matter."""
+    @property
+    def goes_on(self) -> bool:
+        return self.alive and not self.hangs
 
-
-class FrozenMember(NamedTuple):
-    consumer: ConsumerId
-    incarnation: str | None
-    report_sequence: int
-    state: ConsumerState
-    held: frozenset[TopicPartition]
-    pending: tuple[tuple[TopicPartition, Action, Order], ...]
-    named: tuple[tuple[TopicPartition, frozenset[str]], ...]
-    barrier: Order | None
-    unbound: bool
-    condemned: bool
+    def sequence_of(self, said: int) -> int:
+        return said * REPEATS
 
 
-class FrozenController(NamedTuple):
-    """A controller that cannot change, so that worlds can be told apart."""
+class Claimed(NamedTuple):
+    """The newest claim."""
 
     epoch: int
-    sequence: int
-    desired: Assignment
-    members: tuple[FrozenMember, ...]
-    ended: frozenset[str]
-    unsealed: tuple[tuple[str, Reach, frozenset[str]], ...]
-    settled: tuple[str, ...]
-    of_strangers: Reach
-    synchronized: bool
-
-
-@dataclass
-class Acting:
-    """A controller at work."""
-
-    epoch: int
-    sequence: int
-    desired: Assignment
-    group: Group
-    synchronized: bool
-
-    def next_order(self) -> Order:
-        self.sequence += 1
-        return Order(self.epoch, self.sequence)
-
-    def send(self, consumer: ConsumerId, action: Action, partitions: tuple[TopicPartition, ...]) -> ConsumerCommand:
-        command = self.group.command(consumer, action, partitions, self.next_order(), 0)
-        self.group.sent(command, 0.0)
-        return command
-
-    def freeze(self) -> FrozenController:
-        former = self.group.former
-        return FrozenController(
-            self.epoch,
-            self.sequence,
-            self.desired,
-            tuple(map(_frozen, self.group.values())),
-            frozenset(self.group._ended),
-            tuple((name, each.partitions, frozenset(each.sealed)) for name, each in sorted(former._unsealed.items())),
-            tuple(sorted(former.settled)),
-            former.of_strangers,
-            self.synchronized,
-        )
-
-
-def _frozen(member: Member) -> FrozenMember:
-    return FrozenMember(
-        member.consumer,
-        member.incarnation,
-        member.report_sequence,
-        member.state,
-        member.held,
-        tuple((partition, each.action, each.order) for partition, each in sorted(member.pending.items())),
-        tuple(sorted(member.named.items(), key=lambda item: item[0])),
-        member.barrier,
-        member.unbound,
-        member.condemned,
-    )
-
-
-def thaw(frozen: FrozenController) -> Acting:
-    group = Group()
-    group._ended = set(frozen.ended)
-    group.former = FormerWriters()
-    unsealed = {name: partitions for name, partitions, _ in frozen.unsealed}
-    group.former.inherit(unsealed, frozen.settled, frozen.of_strangers)
-    for name, _, sealed in frozen.unsealed:
-        group.former._unsealed[name].sealed = set(sealed)
-    for each in frozen.members:
-        group._members[each.consumer] = Member(
-            each.consumer,
-            since=0.0,
-            heard_at=0.0,
-            incarnation=each.incarnation,
-            report_sequence=each.report_sequence,
-            state=each.state,
-            held=each.held,
-            pending={partition: Pending(action, order, 0.0, 0.0) for partition, action, order in each.pending},
-            named=dict(each.named),
-            barrier=each.barrier,
-            unbound=each.unbound,
-            condemned=each.condemned,
-        )
-    return Acting(frozen.epoch, frozen.sequence, frozen.desired, group, frozen.synchronized)
+    unsealed: tuple[tuple[str, Reach], ...] = ()
+    settled: tuple[str, ...] = ()
+    members: tuple[tuple[str, Reach], ...] = ()
 
 
 class World(NamedTuple):
-    controller: FrozenController
+    controller: int
+    """Its state."""
     processes: tuple[Process, ...]
-    commands: frozenset[Sent] = frozenset()
+    claim: Claimed
+    heard: frozenset[tuple[str, bool]] = frozenset()
+    """The writers of which partition 0 has a report since the newest claim, and whether that says that they leave."""
+    commands: frozenset[ConsumerCommand] = frozenset()
     """All that were sent and may still count."""
-    heard: frozenset[str] = frozenset()
-    """The writers of which partition 0 has a report since the newest claim."""
-    claimed: tuple[tuple[str, Reach], ...] = ()
-    """Members and others."""
-    claimed_settled: tuple[str, ...] = ()
+    committed: tuple[tuple[TopicPartition, Committed], ...] = ()
     sealed: frozenset[tuple[str, str]] = frozenset()
     fenced: frozenset[str] = frozenset()
-    notes: tuple[tuple[TopicPartition, str], ...] = ()
-    """Of each partition's commit."""
     left: Faults = NO_FAULTS
 
+    def having(self, place: int, *processes: Process) -> "World":
+        """The world with these in place of one."""
+        return self._replace(processes=(*self.processes[:place], *processes, *self.processes[place + 1 :]))
 
-@cache
-def _report(consumer: ConsumerId, incarnation: str, sequence: int, said: Report) -> ConsumerReport:
-    return ConsumerReport(
-        consumer=consumer,
-        incarnation=incarnation,
-        sequence=sequence,
-        sent_at=0.0,
-        state=ConsumerState.READY,
-        applied_epoch=said.applied.epoch,
-        applied_sequence=said.applied.sequence,
-        partitions=tuple(map(PartitionRef.of, said.held)),
-        taking_over=tuple(map(PartitionRef.of, said.taking_over)),
-    )
-
-
-@cache
-def _command(sent: Sent) -> ConsumerCommand:
-    return ConsumerCommand(
-        consumer=sent.consumer,
-        incarnation=sent.incarnation,
-        epoch=sent.order.epoch,
-        plan=0,
-        sequence=sent.order.sequence,
-        action=sent.action,
-        partitions=tuple(map(PartitionRef.of, sent.partitions)),
-        seal=sent.seal,
-    )
-
-
-Done = tuple[FrozenController, frozenset[Sent]]
-"""What a controller has become, and what it has sent."""
-
-
-class Mirror:
-    """The same worlds with two partitions of one topic in each other's place: what holds in one holds in the other."""
-
-    def __init__(self, first: TopicPartition, second: TopicPartition) -> None:
-        self._other = {first: second, second: first}
-        self._of_controller = cache(self._controller)
-        self._of_process = cache(self._process)
-        self._of_command = cache(self._command)
-
-    def image(self, world: World) -> World:
-        return world._replace(
-            controller=self._of_controller(world.controller),
-            processes=tuple(map(self._of_process, world.processes)),
-            commands=frozenset(map(self._of_command, world.commands)),
-            claimed=tuple((name, self._reach(reach)) for name, reach in world.claimed),
-            notes=tuple(sorted((self._other[partition], note) for partition, note in world.notes)),
-        )
-
-    def plan(self, plan: Assignment) -> Assignment:
-        return Assignment({self._other[partition]: consumer for partition, consumer in plan.items()})
-
-    def _controller(self, controller: FrozenController) -> FrozenController:
-        return controller._replace(
-            desired=self.plan(controller.desired),
-            members=tuple(map(self._member, controller.members)),
-            unsealed=tuple((name, self._reach(reach), sealed) for name, reach, sealed in controller.unsealed),
-            of_strangers=self._reach(controller.of_strangers),
-        )
-
-    def _member(self, member: FrozenMember) -> FrozenMember:
-        return member._replace(
-            held=frozenset(map(self._other.__getitem__, member.held)),
-            pending=tuple(
-                sorted((self._other[partition], action, order) for partition, action, order in member.pending)
-            ),
-            named=tuple(sorted((self._other[partition], names) for partition, names in member.named)),
-        )
-
-    def _process(self, process: Process) -> Process:
-        readings = (reading._replace(partition=self._other[reading.partition]) for reading in process.readings)
-        return process._replace(
-            newest=self._report(process.newest),
-            before=process.before and self._report(process.before),
-            readings=tuple(sorted(readings)),
-        )
-
-    def _report(self, said: Report) -> Report:
-        return said._replace(held=self._partitions(said.held), taking_over=self._partitions(said.taking_over))
-
-    def _command(self, sent: Sent) -> Sent:
-        return sent._replace(partitions=self._partitions(sent.partitions))
-
-    def _partitions(self, partitions: tuple[TopicPartition, ...]) -> tuple[TopicPartition, ...]:
-        return tuple(sorted(map(self._other.__getitem__, partitions)))
-
-    def _reach(self, reach: Reach) -> Reach:
-        return None if reach is None else frozenset(map(self._other.__getitem__, reach))
+    def one_less(self, fault: str) -> "World":
+        return self._replace(left=self.left._replace(**{fault: getattr(self.left, fault) - 1}))
 
 
 class Model:
@@ -331,427 +208,436 @@ class Model:
     Args:
         partitions: two.
         guards: what of the protocol is in force.
+        settings: of the controller.
     """
 
-    def __init__(self, partitions: tuple[TopicPartition, ...], guards: Guards = ALL_GUARDS) -> None:
+    def __init__(
+        self,
+        partitions: tuple[TopicPartition, ...],
+        guards: Guards = ALL_GUARDS,
+        settings: ControllerSettings = SETTINGS,
+    ) -> None:
         self.partitions = partitions
         self.guards = guards
-        self._heard = cache(self._hears)  # the same controller hears the same report in many worlds
-        first, second = partitions
-        together, apart, elsewhere = (Assignment({first: a, second: b}) for a, b in ((1, 1), (1, 2), (2, 2)))
-        self.mirror = Mirror(first, second) if first.topic == second.topic else None
-        self.plans: tuple[Assignment, ...] = (together, apart, elsewhere)
-        if self.mirror is not None:
-            self.plans = (together, apart, self.mirror.plan(apart), elsewhere)
+        self.controllers = Controllers(settings, has_barriers=guards.has_barriers)
+        self.consumers = Consumers()
 
     def beginning(self, faults: Faults) -> World:
-        """Two consumers are ready, and the first reads both partitions; where no claim goes with starts, it is about
-        to, and the newest claim was made before it was told to."""
-        told = self.guards.claims_with_starts
-        acting = Acting(1, 1, self.plans[0], Group(), synchronized=True)
-        readings = tuple(Reading(partition, (), placed=True, claimed=told) for partition in self.partitions)
-        said = Report(Order(1, 1), self.partitions, () if told else self.partitions)
-        first = Process(1, "a", said, applied=Order(1, 1), readings=readings)
-        second = Process(2, "a", Report(Order(0, 0)))
-        for process in (first, second):
-            acting.group.add(process.consumer, 0.0)
-            acting.group.receive(_report(process.consumer, "a", NEWEST, process.newest), 0.0)
-        acting.group.former.of_strangers = frozenset()
-        notes = tuple((partition, claim(first.writer)) for partition in self.partitions if told)
-        world = World(acting.freeze(), (first, second), notes=notes, left=faults)
-        nothing = tuple((process.writer, frozenset[TopicPartition]()) for process in world.processes)
-        return self._claimed(world) if told else world._replace(claimed=nothing)
+        """Two consumers have begun, one of which is to read both partitions, and nothing was said yet."""
+        begun = Beginning(1, of_strangers=frozenset(), speeds=self._speeds(LOW))
+        done = self.controllers.begun(1, Started(0.0, frozenset(), begun))
+        return self._having_done(World(-1, (), Claimed(1), left=NO_FAULTS._replace(births=2)), done)._replace(
+            left=faults
+        )
 
-    @staticmethod
-    def out_of_names(world: World) -> bool:
-        return any(process.incarnation == LAST and not process.alive for process in world.processes)
+    def quiet(self, faults: Faults) -> World:
+        """A consumer reads both partitions, another one is spare, and nothing is left to do."""
+        worlds = [self.beginning(NO_FAULTS)]
+        keys = set(map(self.key, worlds))
+        for world in worlds:
+            following = [each for each in self._by_itself(world) if self.key(each) != self.key(world)]
+            if not following and self.converged(world):
+                return world._replace(left=faults)
+            for each in following or [self._long_after(world)]:
+                if self.key(each) not in keys:
+                    keys.add(self.key(each))
+                    worlds.append(each)
+        raise AssertionError("it is never quiet")
+
+    def _speeds(self, speed: float) -> WriteSpeeds:
+        return WriteSpeeds(0.0, dict.fromkeys(self.partitions, speed))
+
+    # What is to be seen of a world
 
     def violation(self, world: World) -> bool:
         """Whether of two processes what they read of one partition takes effect."""
         return any(len(self._readers(world, partition)) > 1 for partition in self.partitions)
 
     def converged(self, world: World) -> bool:
-        """Whether each partition has one reader, which goes on and is the one that it is to have."""
-        desired = world.controller.desired
-        return (
-            world.controller.synchronized
-            and len(desired) == len(self.partitions)
-            and all(
-                [process.consumer for process in self._readers(world, partition)] == [desired[partition]]
-                and all(
-                    process.alive and process.writer not in world.fenced for process in self._readers(world, partition)
-                )
-                for partition in self.partitions
-            )
-        )
+        """Whether the controller is content, and each partition has one reader, that it counts on and that goes on."""
+        facts = self.controllers.facts[world.controller]
+        if facts.phase is not State.SENTINEL:
+            return False
+        for partition in self.partitions:
+            readers = self._readers(world, partition)
+            if len(readers) != 1:
+                return False
+            (reader,) = readers
+            goes_on = reader.goes_on and reader.writer not in world.fenced
+            if not goes_on or facts.counted_on.get(reader.consumer) != reader.incarnation:
+                return False
+            if partition not in self.consumers.seen[reader.state].reading:
+                return False
+        return True
+
+    def nobody_is_left(self, world: World) -> bool:
+        """Whether no consumer can be counted on any more, and none will be."""
+        able = [p for p in world.processes if p.goes_on and p.known and not (p.defies or p.doomed)]
+        return not able and not world.left.births
 
     def _readers(self, world: World, partition: TopicPartition) -> list[Process]:
         return [
             process
             for process in world.processes
-            if process.alive and (process.writer, partition.topic) not in world.sealed
-            for reading in process.readings
-            if reading.partition == partition and reading.placed
+            if process.alive
+            and partition in self.consumers.seen[process.state].placed
+            and (process.writer, partition.topic) not in world.sealed
         ]
 
-    # What can happen
+    # What goes on by itself
 
     def without_faults(self, world: World) -> Iterator[World]:
-        """What goes on by itself; where nothing does, what was sent is sent again."""
-        if self.out_of_names(world):
-            return
-        goes_on = False
+        """What goes on by itself; where nothing does, it goes on after a long time."""
+        key, goes_on = self.key(world), False
         for following in self._by_itself(world):
-            goes_on = True
-            yield following
+            if self.key(following) != key:
+                goes_on = True
+                yield following
         if not goes_on:
-            yield self._after(world, thaw(world.controller), resend=True)
+            yield self._long_after(world)
 
     def _by_itself(self, world: World) -> Iterator[World]:
         for place, process in enumerate(world.processes):
-            if process.alive:
-                yield from self._deliver(world, place, process)
-                yield from self._go_on(world, place, process)
-            yield from self._hear(world, process)
-        yield from self._give_up_the_silent(world)
-        yield from self._find_the_dead(world)
-        yield from self._give_unread_partitions_a_reader(world)
+            if process.goes_on:
+                if not process.defies:
+                    yield from self._obeys(world, place, process)
+                yield from self._goes_on(world, place, process)
+                if process.doomed:
+                    yield self._with(world, place, process, Step(ENDED))
+            elif process.known and not process.hangs and (process.doomed or process.state == ENDED):
+                gone = () if process.state == UNBORN else (process._replace(known=False),)
+                yield self._is_gone(world.having(place, *gone), process)
+            if process.newest is not None:
+                yield from self._hears(world, process, process.newest)
+        yield from self._gives_up(world)
+        yield from self._answers(world)
 
-    def _deliver(self, world: World, place: int, process: Process) -> Iterator[World]:
-        """Any command that counts arrives."""
-        held = {reading.partition: reading for reading in process.readings}
-        holding = Holding(process.consumer, process.incarnation, process.applied, dict.fromkeys(held, Order(0, 0)))
-        for sent in sorted(world.commands):
-            following, change = holding.apply([_command(sent)])
-            if following.applied == process.applied:
+    def _obeys(self, world: World, place: int, process: Process) -> Iterator[World]:
+        """Any command that counts arrives, or that it is to end."""
+        fenced, seen = process.writer in world.fenced, self.consumers.seen[process.state]
+        if process.doomed:
+            yield self._with(world, place, process, self.consumers.leaves(process.state, fenced=fenced))
+        if any(isinstance(asked, Commits) for _, asked in seen.asked):
+            return  # it commits first
+        for command in self._counting(world):
+            if (command.consumer, command.incarnation) == process[:2]:
+                yield self._with(world, place, process, self.consumers.told(process.state, command, fenced=fenced))
+
+    def _goes_on(self, world: World, place: int, process: Process) -> Iterator[World]:
+        """What it has asked for is done, or its next commit is refused."""
+        fenced, seen = process.writer in world.fenced, self.consumers.seen[process.state]
+        if fenced and (seen.reading or any(isinstance(asked, Commits) for _, asked in seen.asked)):
+            yield self._with(world, place, process, Step(ENDED))
+        for ask, asked in seen.asked:
+            if isinstance(asked, TakesOver):
+                has_fenced, has_sealed = taken_over(process.writer, asked, dict(world.committed))
+                after = world._replace(fenced=world.fenced | has_fenced, sealed=world.sealed | has_sealed)
+            elif not fenced:
+                committed = dict(world.committed) | dict(asked.positions)
+                after = world._replace(committed=tuple(sorted(committed.items(), key=lambda item: item[0])))
+            else:
                 continue
-            readings, notes = dict(held), dict(world.notes)
-            for partition in change.stop:
-                if readings.pop(partition).claimed:
-                    notes[partition] = RELEASED
-            if notes != dict(world.notes) and process.writer in world.fenced:
-                yield self._with(world, place, _ended(process))
-                continue
-            readings.update({partition: Reading(partition, change.seal) for partition in change.start})
-            obeyed = process._replace(
-                applied=following.applied, readings=tuple(readings[partition] for partition in sorted(readings))
-            )
-            yield self._with(world._replace(notes=tuple(sorted(notes.items()))), place, self._reporting(obeyed))
+            yield self._with(after, place, process, self.consumers.answered(process.state, ask, fenced=fenced))
 
-    def _go_on(self, world: World, place: int, process: Process) -> Iterator[World]:
-        """A take-over makes a step, or the next commit is refused."""
-        notes = dict(world.notes)
-        for number, reading in enumerate(process.readings):
-            topic, note = reading.partition.topic, notes.get(reading.partition)
-            if not reading.placed:
-                former = to_seal(process.writer, reading.told, [Committed(0, note)] if note else [])
-                sealed = world.sealed | {(each, topic) for each in former}
-                fenced = world.fenced.union(former)
-                placed = self._with_reading(process, number, reading._replace(placed=True))
-                yield self._with(world._replace(sealed=sealed, fenced=fenced), place, placed)
-            elif process.writer in world.fenced:
-                yield self._with(world, place, _ended(process))
-            elif not reading.claimed:
-                claimed = {**notes, reading.partition: claim(process.writer)}
-                reads = self._with_reading(process, number, reading._replace(claimed=True))
-                yield self._with(world._replace(notes=tuple(sorted(claimed.items()))), place, self._reporting(reads))
-
-    def _hear(self, world: World, process: Process) -> Iterator[World]:
+    def _hears(self, world: World, process: Process, newest: Said) -> Iterator[World]:
         """A report arrives."""
-        members = {(member.consumer, member.incarnation or ""): member for member in world.controller.members}
-        heard = members[process[:2]].report_sequence if process[:2] in members else -1
-        for sequence, said in ((NEWEST, process.newest), (BEFORE, process.before)):
-            if said is None or heard > sequence or sequence == heard < NEWEST:
-                continue
-            again = heard == NEWEST  # it says the same once more
-            done = self._heard(world.controller, process.consumer, process.incarnation, sequence, said, again)
-            following = self._having_done(world._replace(heard=world.heard | {process.writer}), done)
-            if following != world:
-                yield following
+        heard, last = self._newest_heard(world, process), process.sequence_of(process.said)
+        if heard < last:
+            yield self._has_heard(world, process, last, newest)
+        elif process.alive:
+            yield self._has_heard(world, process, heard + 1, newest)  # it says the same once more
+        before = process.sequence_of(process.said - 1)
+        if heard < before and process.before is not None:
+            yield self._has_heard(world, process, before, process.before)
 
-    def _give_up_the_silent(self, world: World) -> Iterator[World]:
-        """A process that has ended says nothing, and one that is settled is not listened to; who is given up is killed,
-        whatever process is there by now."""
-        dead = {process[:2] for process in world.processes if not process.alive}
-        settled = {process.consumer for process in world.processes if process.writer in world.controller.settled}
-        for member in world.controller.members:
-            unheard = member.incarnation is None and member.consumer in settled
-            if not member.condemned and (unheard or (member.consumer, member.incarnation) in dead):
-                acting = thaw(world.controller)
-                acting.group.condemn(member.consumer)
-                yield self._after(world, acting)
-        for place, process in enumerate(world.processes):
-            given_up = any(each.condemned and each.consumer == process.consumer for each in world.controller.members)
-            if process.alive and given_up:
-                yield self._with(world, place, _ended(process))
+    def _newest_heard(self, world: World, process: Process) -> int:
+        for consumer, incarnation, sequence in self.controllers.pictures[world.controller].sequences:
+            if (consumer, incarnation) == process[:2]:
+                return sequence
+        return -1
 
-    def _find_the_dead(self, world: World) -> Iterator[World]:
-        """A process that has ended is found to have; another one may come under its number, unless it is one itself."""
-        members = {member.consumer for member in world.controller.members}
-        newest = {process.consumer: process for process in world.processes}
-        for process in newest.values():
-            if process.alive or process.consumer not in members:
-                continue
-            acting = thaw(world.controller)
-            acting.group.remove(process.consumer)
-            acting.group.add(process.consumer, 0.0)
-            successor = Process(process.consumer, chr(ord(process.incarnation) + 1), Report(Order(0, 0)))
-            yield self._after(world._replace(processes=(*world.processes, successor)), acting)
+    def _has_heard(self, world: World, process: Process, sequence: int, said: Said) -> World:
+        if not self.guards.tells_what_it_takes_over:
+            said = said._replace(taking_over=())
+        what = (process.consumer, process.incarnation, sequence, said)
+        leaves = said.state is ConsumerState.LEAVING
+        world = world._replace(heard=world.heard | {(process.writer, leaves)})
+        return self._after(world, what, ConsumerReported(0.0, _report(*what)))
 
-    def _give_unread_partitions_a_reader(self, world: World) -> Iterator[World]:
-        acting = thaw(world.controller)
-        able = [consumer for consumer in acting.group if acting.group[consumer].accepts_partitions]
-        desired = {p: c for p, c in acting.desired.items() if c in able}
-        if acting.synchronized and able and len(desired) < len(self.partitions):
-            acting.desired = Assignment({**dict.fromkeys(self.partitions, able[0]), **desired})
-            yield self._after(world, acting)
+    def _is_gone(self, world: World, process: Process) -> World:
+        """The fleet says that the process has ended."""
+        return self._after(world, ("gone", process.consumer), ConsumerGone(0.0, process.consumer))
+
+    def _gives_up(self, world: World) -> Iterator[World]:
+        """The controller gives up who is silent for too long, or does not obey or begin in time."""
+        facts = self.controllers.facts[world.controller]
+        taken_for = {consumer: self._taken_for(world, consumer) for consumer in sorted(facts.counted_on)}
+        for consumer, process in taken_for.items():
+            if process is None or not process.goes_on or self._is_ignored(world, process):
+                begins = facts.counted_on[consumer] is None and consumer not in facts.unsynchronized
+                yield self._has_given_up(world, consumer, A_WHILE if begins else A_MOMENT)
+            elif process.defies and consumer not in facts.unsynchronized:
+                yield self._has_given_up(world, consumer, A_MOMENT, silent=False)
+            elif process.defies and all(each and each.defies for each in map(taken_for.get, facts.unsynchronized)):
+                yield self._has_given_up(world, consumer, A_WHILE, silent=False)
+
+    def _taken_for(self, world: World, consumer: ConsumerId) -> Process | None:
+        """The process that the controller takes for the consumer; where none has reported, the one that there is."""
+        incarnation = self.controllers.facts[world.controller].counted_on[consumer]
+        for process in world.processes:
+            if process.consumer == consumer and (process.known if incarnation is None else incarnation == process[1]):
+                return process
+        return None
+
+    def _is_ignored(self, world: World, process: Process) -> bool:
+        facts = self.controllers.facts[world.controller]
+        return facts.counted_on[process.consumer] is None and process.writer in facts.settled
+
+    def _has_given_up(self, world: World, consumer: ConsumerId, after_s: float, *, silent: bool = True) -> World:
+        done = self.controllers.given_up(world.controller, consumer, after_s, silent=silent)
+        return self._having_done(world, done)
+
+    def _answers(self, world: World) -> Iterator[World]:
+        """The solver answers."""
+        facts = self.controllers.facts[world.controller]
+        if facts.phase is not State.REASSIGN or facts.asked is None:
+            return
+        there = sorted({1, 2, *(process.consumer for process in world.processes if process.known)})
+        for consumers in product(there, repeat=len(self.partitions)):
+            plan = Assignment(dict(zip(self.partitions, consumers, strict=True)))
+            solution = Solution(plan, "any", Status.FEASIBLE, len(plan.consumers), 0.0, 0.0, 0.0, 0.0)
+            yield self._after(world, ("plan", consumers), Solved(0.0, facts.asked, solution))
+
+    def _long_after(self, world: World) -> World:
+        return self._after(world, "long after", Ticked(0.0), later=LONG)
+
+    # What befalls it
 
     def with_a_fault(self, world: World) -> Iterator[World]:
-        """What may befall it besides."""
-        if self.out_of_names(world):
-            return
-        left = world.left
-        controller = world.controller
-        if left.plans and controller.synchronized:
-            able = {member.consumer for member in thaw(controller).group.values() if member.accepts_partitions}
-            for plan in self.plans:
-                if plan != controller.desired and plan.consumers <= able:
-                    acting = thaw(controller)
-                    acting.desired = plan
-                    yield self._after(world._replace(left=left._replace(plans=left.plans - 1)), acting)
-        if left.suspicions:
-            counted_on = [member.consumer for member in controller.members if not member.condemned]
-            for consumer in counted_on if len(counted_on) > 1 else ():
-                acting = thaw(controller)
-                acting.group.condemn(consumer)
-                yield self._after(world._replace(left=left._replace(suspicions=left.suspicions - 1)), acting)
-        if left.deaths:
-            for place, process in enumerate(world.processes):
-                if process.alive:
-                    fewer = world._replace(left=left._replace(deaths=left.deaths - 1))
-                    yield self._with(fewer, place, _ended(process))
+        left, facts = world.left, self.controllers.facts[world.controller]
+        if left.plans and facts.phase in (State.SENTINEL, State.MANAGE):
+            for speed in (LOW, HIGH):
+                speeds = SpeedsMeasured(0.0, self._speeds(speed))
+                asked = OperatorAsked(0.0, ControlAction.REPLAN)
+                yield self._after(world.one_less("plans"), ("asked", speed), speeds, asked)
+        for place, process in enumerate(world.processes):
+            unheard = (
+                facts.counted_on.get(process.consumer, "") is None and process.consumer not in facts.unsynchronized
+            )
+            if left.refusals and process.known and unheard:
+                refused = CreationFailed(0.0, process.consumer, "exceeded quota")
+                yield self._after(world.one_less("refusals").having(place), ("refused", process.consumer), refused)
+            if process.goes_on:
+                yield from self._with_a_fault_of(world, place, process)
         if left.replacements:
-            begun = world._replace(left=left._replace(replacements=left.replacements - 1))
-            yield self._replaced(begun)
-            yield self._replaced(self._claimed(begun))
+            yield self._replaced(world.one_less("replacements"))
         if left.claims:
-            claimed = self._claimed(world._replace(left=left._replace(claims=left.claims - 1)))
-            if (claimed.heard, claimed.claimed) != (world.heard, world.claimed):
-                yield claimed
-        if left.resends and controller.synchronized:
-            fewer = world._replace(left=left._replace(resends=left.resends - 1))
-            yield self._after(fewer, thaw(controller), resend=True)
+            yield self._after(world.one_less("claims"), "claim", OperatorAsked(0.0, ControlAction.RESUME))
+        if left.resends:
+            yield self._long_after(world.one_less("resends"))
         if left.losses and world.commands:
-            yield world._replace(commands=frozenset(), left=left._replace(losses=left.losses - 1))
+            yield world.one_less("losses")._replace(commands=frozenset())
+
+    def _with_a_fault_of(self, world: World, place: int, process: Process) -> Iterator[World]:
+        left = world.left
+        if left.suspicions and self.controllers.facts[world.controller].counted_on.get(process.consumer) == process[1]:
+            yield self._has_given_up(world.one_less("suspicions"), process.consumer, A_MOMENT)
+        if left.deaths:
+            yield self._with(world.one_less("deaths"), place, process, Step(ENDED))
+        if left.escapes and process.known:
+            escaped = world.one_less("escapes").having(place, process._replace(known=False))
+            yield self._is_gone(escaped, process)
+        if left.restarts and process.known:
+            ended = self._with(world.one_less("restarts"), place, process._replace(known=False), Step(ENDED))
+            yield self._with_another(ended, process.consumer)
+        if left.defiances and not process.defies:
+            yield world.one_less("defiances").having(place, process._replace(defies=True))
+        if left.hangs:
+            yield world.one_less("hangs").having(place, process._replace(hangs=True))
 
     def _replaced(self, world: World) -> World:
         """Another controller begins."""
-        acting = Acting(world.controller.epoch + 1, 0, Assignment(), Group(), synchronized=False)
-        of_strangers: Reach = frozenset() if self.guards.claims_say_what_each_may_read else None
-        unsealed = {**dict.fromkeys(world.heard, of_strangers), **dict(world.claimed)}
-        for settled in world.claimed_settled:
-            unsealed.pop(settled, None)
-        acting.group.former.inherit(unsealed, world.claimed_settled, of_strangers)
-        for member in world.controller.members:
-            acting.group.add(member.consumer, 0.0, barrier=acting.next_order())
-        return self._after(world, acting)
-
-    def _claimed(self, world: World) -> World:
-        """The controller has said what it knows."""
-        acting = thaw(world.controller)
-        group = acting.group
-        if acting.synchronized:
-            group.former.settle_everywhere_sealed({partition.topic for partition in self.partitions})
-        named = {**group.former.unsealed, **(group.counted_on if self.guards.claims_name_members else {})}
-        says = self.guards.claims_say_what_each_may_read
-        return world._replace(
-            controller=acting.freeze(),
-            heard=frozenset(),
-            claimed=tuple((name, reach if says else None) for name, reach in sorted(named.items())),
-            claimed_settled=tuple(sorted(group.former.settled)),
-        )
+        claim = world.claim
+        said = Claim(0, False, dict(claim.unsealed), claim.settled, dict(claim.members))
+        message = claiming(said, claim.epoch, "before", 0.0, 0)
+        if not self.guards.claims_say_what_each_may_read:
+            message = message.model_copy(update={"may_read": None})
+        reports = []
+        for name, leaves in sorted(world.heard):
+            consumer, _, incarnation = name.partition("/")
+            state = ConsumerState.LEAVING if leaves else ConsumerState.READY
+            reports.append(_report(int(consumer), incarnation, 0, Said(state=state)))
+        begun = beginning(reports, message)
+        fleet = frozenset(process.consumer for process in world.processes if process.known)
+        told = Beginning(begun.epoch, False, begun.unsealed, begun.settled, begun.of_strangers, self._speeds(LOW))
+        first = Claimed(begun.epoch, tuple(begun.unsealed.items()), begun.settled)
+        done = self.controllers.begun(begun.epoch, Started(0.0, fleet, told))
+        return self._having_done(world._replace(claim=first, heard=frozenset()), done)
 
     # What follows at once
 
-    def _after(self, world: World, acting: Acting, *, resend: bool = False) -> World:
-        """What the controller does of itself after it has learned something."""
-        return self._having_done(world, self._does(acting, resend=resend))
+    def _after(self, world: World, what: Hashable, *happened: Event, later: float = 0.0) -> World:
+        return self._having_done(world, self.controllers.after(world.controller, what, *happened, later=later))
 
     def _having_done(self, world: World, done: Done) -> World:
-        controller, sent = done
-        after = world._replace(controller=controller, commands=world.commands | sent)
-        guards, starts = self.guards, any(each.action is Action.START for each in sent)
-        if starts and guards.claims_with_starts and guards.claims_say_what_each_may_read:
-            after = self._claimed(after)
-        return _canonical(after)
+        world = world._replace(controller=done.state)
+        started = False
+        for command in done.commands:
+            started = started or (isinstance(command, Send) and command.command.action is Action.START)
+            world = self._performed(world, command, started=started)
+        return world
 
-    def _hears(
-        self,
-        controller: FrozenController,
-        consumer: ConsumerId,
-        incarnation: str,
-        sequence: int,
-        said: Report,
-        again: bool,
-    ) -> Done:
-        """What it does after a report has arrived."""
-        acting = thaw(controller)
-        if again:
-            acting.group[consumer].report_sequence = BEFORE
-        acting.group.receive(_report(consumer, incarnation, sequence, said), 0.0)
-        return self._does(acting)
+    def _performed(self, world: World, command: Command, *, started: bool) -> World:
+        guards = self.guards
+        match command:
+            case CreateConsumer(consumer=consumer):
+                return self._with_another(world, consumer)
+            case DeleteConsumer(consumer=consumer):
+                for place, process in enumerate(world.processes):
+                    if process.consumer == consumer and process.known:
+                        return world.having(place, process._replace(doomed=True))
+                return world
+            case Send(command=sent):
+                seal = sent.seal if guards.seals else ()
+                return world._replace(commands=world.commands | {sent.model_copy(update={"plan": 0, "seal": seal})})
+            case Claim() if not started or (guards.claims_with_starts and guards.claims_say_what_each_may_read):
+                members = command.members if guards.claims_name_members else {}
+                epoch, unsealed = self.controllers.facts[world.controller].epoch, command.unsealed
+                claim = Claimed(epoch, tuple(unsealed.items()), command.settled, tuple(members.items()))
+                return world._replace(claim=claim, heard=frozenset())
+            case _:
+                return world
 
-    def _does(self, acting: Acting, *, resend: bool = False) -> Done:
-        group = acting.group
-        sent: set[Sent] = set()
-        counted_on = [member for member in group.values() if not member.condemned]
-        if not acting.synchronized:
-            for member in counted_on:
-                if member.barrier is not None and member.incarnation is not None:
-                    sent.add(Sent(member.consumer, member.incarnation, member.barrier, Action.STOP, (), ()))
-                    if not self.guards.has_barriers:
-                        member.barrier, member.unbound, member.pending = None, False, {}
-            if all(member.barrier is None for member in counted_on):
-                acting.synchronized = True
-                acting.desired = group.assignment
-        if acting.synchronized:
-            steps = next_steps(acting.desired, group, ALWAYS if resend else NEVER)
-            for action, consumers in ((Action.STOP, steps.stop), (Action.START, steps.start)):
-                for consumer, partitions in consumers.items():
-                    command = acting.send(consumer, action, partitions)
-                    seal = command.seal if self.guards.seals else ()
-                    sent.add(Sent(consumer, command.incarnation, command.order, action, partitions, seal))
-        return acting.freeze(), frozenset(sent)
+    def _with_another(self, world: World, consumer: ConsumerId) -> World:
+        """A process is to begin; no two have one name."""
+        before = sum(process.consumer == consumer for process in world.processes)
+        process = Process(consumer, f"{consumer}{chr(ord('a') + before)}", UNBORN)
+        assert not any(each.consumer == consumer and each.known for each in world.processes), "two of one number"
+        place = len(world.processes)
+        world = world._replace(processes=(*world.processes, process))
+        if not world.left.births:
+            return world
+        step = self.consumers.begun(consumer, process.incarnation)
+        return self._with(world.one_less("births"), place, process, step)
 
     @staticmethod
-    def _with(world: World, place: int, process: Process) -> World:
-        controller = world.controller
-        if process.newest != world.processes[place].newest:  # what was heard as the newest is so no more
-            members = tuple(
-                member._replace(report_sequence=max(member.report_sequence - 1, OLDER))
-                if (member.consumer, member.incarnation) == process[:2]
-                else member
-                for member in controller.members
-            )
-            controller = controller._replace(members=members)
-        processes = (*world.processes[:place], process, *world.processes[place + 1 :])
-        return _canonical(world._replace(controller=controller, processes=processes))
+    def _with(world: World, place: int, process: Process, step: Step) -> World:
+        for said in step.said:
+            if said != process.newest:
+                process = process._replace(newest=said, before=process.newest, said=process.said + 1)
+        return world.having(place, process._replace(state=step.state))
 
-    @staticmethod
-    def _with_reading(process: Process, number: int, reading: Reading) -> Process:
-        return process._replace(readings=(*process.readings[:number], reading, *process.readings[number + 1 :]))
+    # Worlds that are the same
 
-    def _reporting(self, process: Process) -> Process:
-        """It reports what has changed."""
-        held = tuple(reading.partition for reading in process.readings)
-        taking_over = tuple(reading.partition for reading in process.readings if not reading.claimed)
-        said = Report(process.applied, held, taking_over if self.guards.tells_what_it_takes_over else ())
-        return process._replace(newest=said, before=process.newest) if said != process.newest else process
+    def canonical(self, world: World) -> World:
+        """The same world without what cannot matter any more."""
+        return world._replace(commands=frozenset(self._counting(world)))
 
+    def key(self, world: World) -> Hashable:
+        """What tells a world from others that go on otherwise: all of it, with ranks in place of numbers."""
+        controller = self.controllers.pictures[world.controller]
+        orders = [*controller.orders]
+        processes = []
+        for process in world.processes:
+            heard = self._newest_heard(world, process)
+            late = sum(heard < process.sequence_of(said) for said in (process.said, process.said - 1))
+            before = process.before if late > 1 else None
+            form: Hashable = process.state
+            if process.alive:
+                form = self.consumers.pictures[process.state].form
+                orders += self.consumers.pictures[process.state].orders
+            orders += [said.applied for said in (process.newest, before) if said is not None]
+            says = tuple(said and said[1:] for said in (process.newest, before))
+            processes.append((process[:2], form, says, late, process[6:]))
+        commands = sorted(self._counting(world), key=lambda each: (each.consumer, each.incarnation, each.order))
+        orders += [command.order for command in commands]
+        ranks = {order: place for place, order in enumerate(sorted(set(orders)))}
+        return (
+            controller.form,
+            tuple(processes),
+            tuple([(each.consumer, each.incarnation, each.action, each.partitions, each.seal) for each in commands]),
+            tuple([ranks[order] for order in orders]),
+            self.controllers.facts[world.controller].epoch,
+            (world.claim, world.heard) if world.left.replacements else None,
+            world[5:],
+        )
 
-def _ended(process: Process) -> Process:
-    return process._replace(alive=False, readings=(), applied=Order(0, 0))
-
-
-def _canonical(world: World) -> World:
-    """The same world with what cannot matter any more left out, and the smallest numbers that keep the orders apart."""
-    controller, processes, commands = _renumbered(world.controller, world.processes, world.commands)
-    return world._replace(controller=controller, processes=processes, commands=commands)
+    def _counting(self, world: World) -> list[ConsumerCommand]:
+        """The commands that can still count."""
+        applied: dict[tuple[ConsumerId, str], Order] = {
+            (process.consumer, process.incarnation): self.consumers.seen[process.state].applied
+            for process in world.processes
+            if process.goes_on and not process.defies
+        }
+        return [
+            command
+            for command in world.commands
+            if (name := (command.consumer, command.incarnation)) in applied and command.order > applied[name]
+        ]
 
 
 @cache
-def _renumbered(
-    controller: FrozenController, processes: tuple[Process, ...], commands: frozenset[Sent]
-) -> tuple[FrozenController, tuple[Process, ...], frozenset[Sent]]:
-    seen = {(member.consumer, member.incarnation or ""): member.report_sequence for member in controller.members}
-    applied = {process[:2]: process.applied for process in processes if process.alive}
-    commands = frozenset(sent for sent in commands if sent[:2] in applied and sent.order > applied[sent[:2]])
-    processes = tuple(
-        process._replace(before=None) if process.before and seen.get(process[:2], OLDER) >= BEFORE else process
-        for process in processes
+def _report(consumer: ConsumerId, incarnation: str, sequence: int, said: Said) -> ConsumerReport:
+    return ConsumerReport(
+        consumer=consumer,
+        incarnation=incarnation,
+        sequence=sequence,
+        sent_at=0.0,
+        state=said.state,
+        applied_epoch=said.applied.epoch,
+        applied_sequence=said.applied.sequence,
+        partitions=tuple(map(PartitionRef.of, said.held)),
+        taking_over=tuple(map(PartitionRef.of, said.taking_over)),
     )
-    orders = {
-        *(sent.order for sent in commands),
-        *(process.applied for process in processes),
-        *(process.newest.applied for process in processes),
-        *(process.before.applied for process in processes if process.before),
-        *(order for member in controller.members for _, _, order in member.pending),
-        *(member.barrier for member in controller.members if member.barrier),
-    }
-    renamed: dict[Order, Order] = {Order(0, 0): Order(0, 0)}
-    for epoch in {order.epoch for order in orders}:
-        of_epoch = sorted(order for order in orders if order.epoch == epoch)
-        renamed |= {order: Order(epoch, rank) for rank, order in enumerate(of_epoch, start=1 if epoch else 0)}
-    sequence = max((renamed[order].sequence for order in orders if order.epoch == controller.epoch), default=0)
-    controller = controller._replace(sequence=sequence)
-    if all(before == after for before, after in renamed.items()):
-        return controller, processes, commands
-    members = tuple(
-        member._replace(
-            pending=tuple((partition, action, renamed[order]) for partition, action, order in member.pending),
-            barrier=renamed[member.barrier] if member.barrier else None,
-        )
-        for member in controller.members
-    )
-    processes = tuple(
-        process._replace(
-            applied=renamed[process.applied],
-            newest=process.newest._replace(applied=renamed[process.newest.applied]),
-            before=process.before and process.before._replace(applied=renamed[process.before.applied]),
-        )
-        for process in processes
-    )
-    commands = frozenset(sent._replace(order=renamed[sent.order]) for sent in commands)
-    return controller._replace(members=members), processes, commands
 
 
 @dataclass(frozen=True)
 class Explored:
-    worlds: Mapping[World, Sequence[World]]
-    """All that were looked at, each with what follows if nothing more befalls the group; of two that mirror each other
-    one."""
+    worlds: Sequence[World]
+    """All that were looked at."""
+    following: Sequence[Sequence[int]]
+    """What follows on each if nothing more befalls the group, by place."""
     wrong: World | None = None
     """The first in which two processes' reads take effect."""
 
 
-def explore(model: Model, faults: Faults) -> Explored:
+def explore(model: Model, first: World) -> Explored:
     """Looks at all worlds that can be reached, or at those until one is wrong."""
-    known: dict[World, World] = {}
-    mirror = model.mirror
+    worlds = [first]
+    places = {model.key(first): 0}
+    following: list[list[int]] = []
 
-    def looked_at(world: World) -> World:
-        if world not in known:
-            known[world] = known.get(mirror.image(world), world) if mirror else world
-        return known[world]
+    def looked_at(world: World) -> int:
+        place = places.setdefault(model.key(world), len(worlds))
+        if place == len(worlds):
+            worlds.append(model.canonical(world))
+        return place
 
-    first = looked_at(model.beginning(faults))
-    worlds: dict[World, list[World]] = {first: []}
-    queue = deque([first])
-    while queue:
-        world = queue.popleft()
+    for world in worlds:
         if model.violation(world):
-            return Explored(worlds, world)
-        by_itself = [looked_at(each) for each in model.without_faults(world)]
-        befallen = [looked_at(each) for each in model.with_a_fault(world)]
-        worlds[world] = by_itself
-        for following in (*by_itself, *befallen):
-            if following not in worlds:
-                worlds[following] = []
-                queue.append(following)
-    return Explored(worlds)
+            return Explored(worlds, following, world)
+        following.append([])
+        if model.nobody_is_left(world):
+            continue
+        following[-1] += map(looked_at, model.without_faults(world))
+        for each in model.with_a_fault(world):
+            looked_at(each)
+    return Explored(worlds, following)
 
 
 def stuck(model: Model, explored: Explored) -> World | None:
     """A world from which the group cannot converge even if nothing more befalls it; none if there is none."""
-    before: dict[World, list[World]] = {}
-    for world, following in explored.worlds.items():
+    before: list[list[int]] = [[] for _ in explored.worlds]
+    for place, following in enumerate(explored.following):
         for each in following:
-            before.setdefault(each, []).append(world)
-    converge = {world for world in explored.worlds if model.converged(world) or model.out_of_names(world)}
-    queue = deque(converge)
+            before[each].append(place)
+    queue = deque(
+        place for place, world in enumerate(explored.worlds) if model.converged(world) or model.nobody_is_left(world)
+    )
+    converge = set(queue)
     while queue:
-        for earlier in before.get(queue.popleft(), ()):
+        for earlier in before[queue.popleft()]:
             if earlier not in converge:
                 converge.add(earlier)
                 queue.append(earlier)
-    return next((world for world in explored.worlds if world not in converge), None)
+    return next((world for place, world in enumerate(explored.worlds) if place not in converge), None)
