@@ -55,6 +55,10 @@ OBEYED_FIRST = f"{MESSAGES}::test_a_controller_that_begins_starts_nothing_before
 ZOMBIE = f"{RUNNER}::test_one_that_was_given_up_and_wakes_up_ends_and_has_written_nothing_more"
 KILLED = f"{ONCE}::test_a_kill_while_it_reads_costs_no_record_and_doubles_none"
 WOKEN = f"{ONCE}::test_one_that_was_frozen_and_wakes_up_ends_and_has_written_nothing_more"
+SLOW = (
+    "tests/controller/test_controller_faults.py"
+    "::test_however_slow_it_all_is_nobody_is_sealed_and_every_record_is_read_once"
+)
 SLEPT = f"{ONCE}::test_one_that_sleeps_for_longer_than_its_lease_ends_also_where_nobody_took_over"
 
 
@@ -372,7 +376,10 @@ GUARDS = (
         "consumer/decide/machine.py",
         "        self._give_up_taking_over(stopped)\n",
         "",
-        [f"{RUNNER}::test_what_was_looked_up_for_an_earlier_start_is_not_used_for_a_later_one"],
+        [
+            f"{RUNNER}::test_what_was_looked_up_for_an_earlier_start_is_not_used_for_a_later_one",
+            f"{SLOW}[slow take-overs]",
+        ],
         [f"{CONSUMER}::test_what_was_looked_up_for_an_earlier_start_is_not_used_for_a_later_one"],
     ),
     Guard(
@@ -462,8 +469,21 @@ GUARDS = (
         "consumer/decide/machine.py",
         "if any(not write.failures and stopped & write.positions.keys() for write in self._writes.values()):",
         "if False:",
-        [f"{RUNNER}::test_a_stop_is_acknowledged_once_what_was_being_written_is_committed"],
+        [
+            f"{RUNNER}::test_a_stop_is_acknowledged_once_what_was_being_written_is_committed",
+            f"{SLOW}[slow take-overs]",
+        ],
         [f"{CONSUMER}::test_a_stop_is_acknowledged_once_what_was_being_written_is_committed"],
+    ),
+    Guard(
+        "A stop is acknowledged once what it releases is committed",
+        "it is acknowledged before",
+        "consumer/decide/machine.py",
+        '        self._due.obeyed = holding, Note("a command was obeyed", obeyed)\n',
+        '        self._due.obeyed = holding, Note("a command was obeyed", obeyed)\n'
+        "        self._acknowledged = holding\n        self._report()\n",
+        [f"{SLOW}[slow commits]"],
+        [f"{CONSUMER}::test_a_stop_is_acknowledged_once_what_it_releases_is_committed"],
     ),
     Guard(
         "The lake takes each append once",

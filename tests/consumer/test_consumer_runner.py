@@ -3,7 +3,7 @@
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from consumer import runner
 from consumer.channel import Reporter
-from consumer.decide.claims import claim
+from consumer.decide.claims import Committed, claim
 from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
 from consumer.lake import Lake
+from consumer.offsets import GroupOffsets
 from consumer.runner import ConsumerError
 from consumer.verify import PartitionAccount, verify
 from domain.messages import Action, ConsumerReport, ConsumerState
@@ -298,6 +299,33 @@ def test_a_stop_is_acknowledged_once_what_was_being_written_is_committed(
     driver.acknowledgement(reader, stop)
     assert driver.committed(read) == {read[0]: 100}
     assert accounts(read[0].topic) == {read[0]: whole(100)}
+
+
+def test_a_stop_is_acknowledged_once_what_it_releases_is_committed(
+    driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    releases, goes_on, commit = threading.Event(), threading.Event(), GroupOffsets.commit
+
+    def commit_late(offsets: GroupOffsets, positions: Mapping[TopicPartition, Committed]) -> None:
+        if any(partition in partitions and position.claimant is None for partition, position in positions.items()):
+            releases.set()
+            goes_on.wait(PATIENCE_S)
+        commit(offsets, positions)
+
+    monkeypatch.setattr(GroupOffsets, "commit", commit_late)
+    read = partitions[:1]
+    driver.produce(read[0], 0, 100)
+    start_consumer(1)
+    reader = driver.wait_for(ready)
+    driver.start(read, reader)
+    driver.wait_until_read(100)
+    stop = driver.command(Action.STOP, read, reader)
+    assert releases.wait(PATIENCE_S)
+    driver.listen(2.0)
+    told_meanwhile = list(driver.reports)
+    goes_on.set()
+    assert all(report.applied < stop for report in told_meanwhile)
+    driver.acknowledgement(reader, stop)
 
 
 def test_a_report_that_arrives_once_the_lease_has_run_out_does_not_renew_it(

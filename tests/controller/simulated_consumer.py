@@ -161,6 +161,8 @@ class FakeConsumer:
                     self._appends[ask] = _append(self.writer, action, lake)
                 return done if self._appends[ask].settled else None
             case actions.Commit(positions=positions):
+                if lake.is_slow(lake.commits_at_once):
+                    return None
                 lake.commit(self.writer, positions)
                 return done
 
@@ -170,6 +172,8 @@ class FakeConsumer:
             return events.Failed(self.now, ask, "it is not wanted any more")
         if ask not in self._taking_over:
             self._taking_over[ask] = steps(partitions, seal, self.writer, lake, lake, GROUP)
+        if lake.is_slow(lake.tells_at_once):
+            return None
         try:
             next(self._taking_over[ask])
         except StopIteration as last:

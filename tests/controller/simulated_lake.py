@@ -1,11 +1,12 @@
 """A lake and the commits of a group, by the rules that were seen in the real ones: docs/decisions/0007-exactly-once.md.
 
 An append that was asked for is carried out some time later, also if whoever asked is dead by then, unless its writer is
-sealed on the topic, or has appended under this version or a newer one. What a fenced writer commits is refused.
+sealed on the topic, or has appended under this version or a newer one. What a fenced writer commits is refused. A
+commit and each step of a take-over may take some time, too.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from random import Random
 
@@ -38,6 +39,12 @@ class Lake:
         """The end of each partition in Kafka."""
         self.rows: dict[TopicPartition, list[int]] = {}
         self.commits: dict[TopicPartition, Committed] = {}
+        self.sealed: set[str] = set()
+        """Whoever was sealed on any topic."""
+        self.commits_at_once = 1.0
+        """The probability that a commit is carried out at the first attempt, and at each one after."""
+        self.tells_at_once = 1.0
+        """The same of a step of a take-over."""
         self._former_claims: dict[TopicPartition, Committed] = {}
         """The newest commit before that one by which the partition was claimed."""
         self._random = random
@@ -61,6 +68,10 @@ class Lake:
     def _committed_to(self, partition: TopicPartition) -> int:
         committed = self.commits.get(partition)
         return 0 if committed is None else committed.offset
+
+    def is_slow(self, at_once: float) -> bool:
+        """Whether what is asked for has to be asked for again."""
+        return at_once < 1.0 and self._random.random() >= at_once
 
     def takes_effect(self, writer: str, topic: str) -> bool:
         """Whether the lake still takes what the process reads of the topic."""
@@ -90,10 +101,17 @@ class Lake:
         """The brokers go back to former claims."""
         self.commits.update(self._former_claims)
 
+    def expire_commits(self, living: Set[str]) -> None:
+        """The brokers forget what nobody has renewed for a week: all but the claims of who lives or still appends."""
+        claimants = living | {append.writer for append in self._under_way}
+        self.commits = {partition: each for partition, each in self.commits.items() if each.claimant in claimants}
+
     # Rows
 
     def seal(self, topic: str, writer: str) -> None:
-        self._versions[writer.removeprefix(f"{GROUP}/"), topic] = _SEALED
+        name = writer.removeprefix(f"{GROUP}/")
+        self.sealed.add(name)
+        self._versions[name, topic] = _SEALED
         self._settle_sealed()
 
     def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, Reached]:

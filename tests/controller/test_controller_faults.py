@@ -56,6 +56,7 @@ FAULTS = st.sampled_from(
         "wake everything",
         "lose an answer",
         "lose commits",
+        "expire commits",
         "kill the monitor",
         "start the monitor",
         "replace the controller",
@@ -89,6 +90,8 @@ def befall(world: World, fault: str) -> None:
             world.consumers[world.random.choice(alive)].answers_lost += 1
         case "lose commits":
             world.lake.lose_commits()
+        case "expire commits":
+            world.lake.expire_commits({process.writer for process in world.processes if not process.ended})
         case "kill the monitor":
             world.monitor_lives = False
         case "start the monitor":
@@ -224,3 +227,22 @@ def test_where_nothing_is_lost_but_messages_nobody_is_sealed(chaos: float) -> No
     befall(world, "load")
     go_on(world, 60)
     assert world.sealed == []
+    assert world.lake.sealed == set()
+
+
+@pytest.mark.parametrize(
+    ("commits_at_once", "tells_at_once"), [(1.0, 0.2), (0.2, 1.0)], ids=["slow take-overs", "slow commits"]
+)
+def test_however_slow_it_all_is_nobody_is_sealed_and_every_record_is_read_once(
+    commits_at_once: float, tells_at_once: float
+) -> None:
+    """Partitions come and go while they are written, committed or taken over."""
+    for seed in range(10):
+        world = a_world(seed, 0.0)
+        world.lake.commits_at_once, world.lake.tells_at_once = commits_at_once, tells_at_once
+        for _ in range(15):
+            befall(world, "load")
+            go_on(world, world.random.randrange(1, 20))
+        require_once(world)
+        assert world.sealed == []
+        assert world.lake.sealed == set()
