@@ -114,8 +114,8 @@ class HttpSettings(Section):
     `localhost` and `host` are fine without. Any other name may be that of a page elsewhere, which would read what is
     here (DNS rebinding)."""
     token: SecretStr | None = None
-    """A secret: who sends it may pause, resume and re-plan over HTTP, and nobody can unless it is set. 16
-    ASCII characters or more, without spaces."""
+    """A secret: who sends it may pause, resume and re-plan over HTTP, and nobody can unless it is set. 16 ASCII
+    characters or more, without spaces."""
     partition_series: bool = True
     """Whether the controller's metrics have series for each partition, which are thousands in a large group."""
 

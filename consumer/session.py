@@ -33,7 +33,7 @@ _OF_EACH_SESSION: Mapping[str, str] = MappingProxyType(
         # Each task would write Java for its few rows, and look up whether that was compiled before: much of what an
         # append takes.
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        # What an append asks is small: to plan it again while it runs takes a tenth of its time.
+        # What an append asks is small: to plan it again while it runs costs more than it can save.
         "spark.sql.adaptive.enabled": "false",
     }
 )

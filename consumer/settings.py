@@ -57,8 +57,7 @@ class ConsumerSettings(BaseModel):
     and what Spark takes in one request bounds it."""
     wait_time_secs: Annotated[Seconds, Field(le=60)] = 5.0
     """WAIT_TIME_SECS of the paper: a fetch ends after so many seconds with what it has. Each append to a table costs
-    Spark about one second of CPU, however few its rows, so short times keep it busy with
-    little."""
+    Spark about one second of CPU, however few its rows, so short times keep it busy with little."""
     rate_limit: Annotated[float, Field(ge=LEAST_CAPACITY, le=HIGHEST_SPEED, allow_inf_nan=False)] | None = None
     """Bytes/s of keys and values that a consumer reads at most, though it could read more: its rate is then the same
     whatever else goes on, and what is left of a Spark that it shares is the others'. No limit unless set."""

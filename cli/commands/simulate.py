@@ -39,7 +39,10 @@ def simulate(
     settings: Annotated[
         Path | None,
         typer.Option(
-            "--settings", "-s", help="With --policy controller: its settings, and the monitor's interval (TOML)."
+            "--settings",
+            "-s",
+            help="With --policy controller: its settings, capacity and time limit included, and the monitor's interval "
+            "(TOML).",
         ),
     ] = None,
 ) -> None:

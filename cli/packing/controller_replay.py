@@ -10,7 +10,7 @@ from cli.files.stream_file import Measurement
 from cli.packing.simulated_group import SimulatedGroup
 from cli.packing.simulation import Answer, Policy
 from cli.ranges import require
-from controller.settings import ControllerSettings
+from controller.settings import HIGHEST_CONSUMER, ControllerSettings
 from domain.assignment import Assignment
 from domain.messages import Decision
 from domain.partitions import TopicPartition
@@ -76,7 +76,8 @@ class ControllerReplay:
 
 
 def controller_replay(file: Path | None, capacity: float, time_limit_s: float) -> ControllerReplay:
-    """By the settings of controller and monitor in the file; without one, by their defaults, and the other arguments.
+    """By the settings of controller and monitor in the file; without one, by the other arguments and their defaults, but
+    with as many consumers as it takes.
 
     Raises:
         UsageError: something in the file, or the capacity, is wrong.
@@ -85,5 +86,7 @@ def controller_replay(file: Path | None, capacity: float, time_limit_s: float) -
         settings = load(file)
         return ControllerReplay(settings.controller, settings.monitor.interval_s)
     capacity = require("--capacity", capacity, LEAST_CAPACITY, HIGHEST_SPEED)
-    controller = ControllerSettings(consumer_capacity=capacity, time_limit_s=time_limit_s)
+    controller = ControllerSettings(
+        consumer_capacity=capacity, time_limit_s=time_limit_s, max_consumers=HIGHEST_CONSUMER
+    )
     return ControllerReplay(controller, MonitorSettings.model_fields["interval_s"].default)

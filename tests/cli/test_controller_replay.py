@@ -104,6 +104,15 @@ def test_the_controller_is_replayed_as_the_engines_are(kcga: Kcga, tmp_path: Pat
     assert [int(row["consumers"]) for row in csv.DictReader(metrics.read_text().splitlines())] == told
 
 
+def test_without_settings_there_are_as_many_consumers_as_it_takes(kcga: Kcga, tmp_path: Path) -> None:
+    stream = tmp_path / "stream.csv"
+    rows = [f"0,orders,{number},90\n" for number in range(120)]
+    stream.write_text("iteration,topic,partition,speed\n" + "".join(rows))
+    ended = kcga("simulate", stream, "--policy", "controller", "--output", "json")
+    assert ended.exit_code == 0, ended.stderr
+    assert json.loads(ended.stdout)["engines"][0]["mean_consumers"] == 120
+
+
 def test_the_controllers_settings_hold(kcga: Kcga, tmp_path: Path) -> None:
     stream, file = tmp_path / "stream.csv", tmp_path / "kcga.toml"
     stream.write_text("iteration,topic,partition,speed\n0,orders,0,70\n0,orders,1,70\n")
