@@ -323,7 +323,10 @@ GUARDS = (
             "tests/consumer/test_claims.py::test_what_was_read_of_a_later_leader_counts_though_its_offsets_are_lower",
             "tests/consumer/test_cut_off.py::test_nothing_that_a_log_has_is_lost_or_doubled_whenever_it_is_cut_off",
         ],
-        [],
+        [
+            "tests/consumer/test_takeover_on_services.py"
+            "::test_what_was_appended_of_a_later_leader_counts_though_its_offsets_are_lower"
+        ],
     ),
     Guard(
         "The first leader is asked too whether its log was cut off",
@@ -350,7 +353,7 @@ GUARDS = (
             "tests/consumer/test_consumer_machine.py::test_a_log_that_was_cut_off_ends_the_batch"
             "_and_what_is_committed_tells_which_leaders_records_it_counts"
         ],
-        [],
+        [f"{CONSUMER}::test_a_batch_has_no_records_from_before_and_after_a_log_was_made_anew"],
     ),
     Guard(
         "The last row is `max(offset)`, by the table's log",

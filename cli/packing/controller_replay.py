@@ -76,8 +76,7 @@ class ControllerReplay:
 
 
 def controller_replay(file: Path | None, capacity: float, time_limit_s: float) -> ControllerReplay:
-    """By the settings of controller and monitor in the file; without one, by the other arguments and their defaults, but
-    with as many consumers as it takes.
+    """By the settings in the file; without one, by the other arguments, and with as many consumers as it takes.
 
     Raises:
         UsageError: something in the file, or the capacity, is wrong.

@@ -13,15 +13,19 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from consumer import runner
 from consumer.channel import Reporter
+from consumer.decide.batch import Record
 from consumer.decide.claims import Committed, claim
+from consumer.decide.events import Fetched
 from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
+from consumer.fetcher import Fetcher
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
 from consumer.runner import ConsumerError
 from consumer.verify import PartitionAccount, verify
-from domain.messages import Action, ConsumerReport, ConsumerState
+from domain.messages import Action, ConsumerReport, ConsumerState, Order
 from domain.partitions import TopicPartition
+from tests.conftest import CreateTopic
 from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartConsumer, StartProcess
 from tests.services import SharedSpark
 
@@ -36,6 +40,28 @@ def accounts(spark_server: SharedSpark, lake_root: Path) -> Accounts:
 @pytest.fixture
 def partitions(data_topic: str) -> list[TopicPartition]:
     return [TopicPartition(data_topic, number) for number in range(4)]
+
+
+class HeldUp:
+    """Where a process waits until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self._came, self._goes_on = threading.Event(), threading.Event()
+
+    @property
+    def came(self) -> bool:
+        return self._came.is_set()
+
+    def hold(self) -> None:
+        self._came.set()
+        self._goes_on.wait(PATIENCE_S)
+
+    def wait(self) -> None:
+        """Until it has come."""
+        assert self._came.wait(PATIENCE_S)
+
+    def let_go(self) -> None:
+        self._goes_on.set()
 
 
 def whole(count: int) -> PartitionAccount:
@@ -200,30 +226,20 @@ def test_what_was_looked_up_for_an_earlier_start_is_not_used_for_a_later_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In between somebody else has read the partition."""
-    looked_up, goes_on, look_up = threading.Event(), threading.Event(), take_over
+    held_up = HeldUp()
 
     def take_long_at_first(*arguments: Any) -> dict[TopicPartition, Reached]:
-        positions = look_up(*arguments)
-        if not looked_up.is_set():
-            looked_up.set()
-            goes_on.wait(PATIENCE_S)
+        positions = take_over(*arguments)
+        if not held_up.came:
+            held_up.hold()
         return positions
 
     monkeypatch.setattr(runner, "take_over", take_long_at_first)
     moves = partitions[:1]
-    driver.produce(moves[0], 0, 1_000)
-    start_consumer(1)
-    start_consumer(2)
-    first = driver.wait_for(ready)
-    second = driver.wait_for(lambda report: ready(report, 2))
-    driver.start(moves, first)
-    assert looked_up.wait(PATIENCE_S)
-    driver.stop(moves, first)
-    driver.start(moves, second)
-    driver.wait_until_read(1_000)
+    first, second = started_late_and_read_by_another(driver, start_consumer, moves, held_up)
     driver.stop(moves, second)
     driver.start(moves, first)
-    goes_on.set()
+    held_up.let_go()
     driver.produce(moves[0], 1_000, 100)
     driver.wait_until_read(1_100)
     driver.listen(1.0)
@@ -238,13 +254,12 @@ def test_a_take_over_that_is_not_wanted_any_more_puts_the_rightful_reader_out_of
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It would find who reads the partition now by the claim, and fence it."""
-    asked, goes_on, late = threading.Event(), threading.Event(), Future[dict[TopicPartition, Reached]]()
+    held_up, late = HeldUp(), Future[dict[TopicPartition, Reached]]()
 
     def late_at_first(*arguments: Any) -> dict[TopicPartition, Reached]:
-        if asked.is_set():
+        if held_up.came:
             return take_over(*arguments)
-        asked.set()
-        goes_on.wait(PATIENCE_S)
+        held_up.hold()
         try:
             late.set_result(take_over(*arguments))
         except ClaimsError as error:
@@ -253,21 +268,29 @@ def test_a_take_over_that_is_not_wanted_any_more_puts_the_rightful_reader_out_of
 
     monkeypatch.setattr(runner, "take_over", late_at_first)
     moves = partitions[:1]
+    started_late_and_read_by_another(driver, start_consumer, moves, held_up)
+    held_up.let_go()
+    assert isinstance(late.exception(PATIENCE_S), ClaimsError)
+    driver.produce(moves[0], 1_000, 100)
+    driver.wait_until_read(1_100)
+    assert accounts(moves[0].topic) == {moves[0]: whole(1_100)}
+
+
+def started_late_and_read_by_another(
+    driver: Driver, start_consumer: StartConsumer, moves: list[TopicPartition], held_up: HeldUp
+) -> tuple[ConsumerReport, ConsumerReport]:
+    """The first consumer is stopped while its take-over is held up, and the second one reads 1,000 records."""
     driver.produce(moves[0], 0, 1_000)
     start_consumer(1)
     start_consumer(2)
     first = driver.wait_for(ready)
     second = driver.wait_for(lambda report: ready(report, 2))
     driver.start(moves, first)
-    assert asked.wait(PATIENCE_S)
+    held_up.wait()
     driver.stop(moves, first)
     driver.start(moves, second)
     driver.wait_until_read(1_000)
-    goes_on.set()
-    assert isinstance(late.exception(PATIENCE_S), ClaimsError)
-    driver.produce(moves[0], 1_000, 100)
-    driver.wait_until_read(1_100)
-    assert accounts(moves[0].topic) == {moves[0]: whole(1_100)}
+    return first, second
 
 
 def test_a_stop_is_acknowledged_once_what_was_being_written_is_committed(
@@ -277,11 +300,10 @@ def test_a_stop_is_acknowledged_once_what_was_being_written_is_committed(
     accounts: Accounts,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    writes, goes_on, append = threading.Event(), threading.Event(), Lake.append
+    held_up, append = HeldUp(), Lake.append
 
     def append_late(*arguments: Any) -> None:
-        writes.set()
-        goes_on.wait(PATIENCE_S)
+        held_up.hold()
         append(*arguments)
 
     monkeypatch.setattr(Lake, "append", append_late)
@@ -290,13 +312,8 @@ def test_a_stop_is_acknowledged_once_what_was_being_written_is_committed(
     start_consumer(1)
     reader = driver.wait_for(ready)
     driver.start(read, reader)
-    assert writes.wait(PATIENCE_S)
-    stop = driver.command(Action.STOP, read, reader)
-    driver.listen(2.0)
-    told_meanwhile = list(driver.reports)
-    goes_on.set()
-    assert all(report.applied < stop for report in told_meanwhile)
-    driver.acknowledgement(reader, stop)
+    held_up.wait()
+    require_acknowledged_late(driver, driver.command(Action.STOP, read, reader), reader, held_up)
     assert driver.committed(read) == {read[0]: 100}
     assert accounts(read[0].topic) == {read[0]: whole(100)}
 
@@ -304,12 +321,11 @@ def test_a_stop_is_acknowledged_once_what_was_being_written_is_committed(
 def test_a_stop_is_acknowledged_once_what_it_releases_is_committed(
     driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    releases, goes_on, commit = threading.Event(), threading.Event(), GroupOffsets.commit
+    held_up, commit = HeldUp(), GroupOffsets.commit
 
     def commit_late(offsets: GroupOffsets, positions: Mapping[TopicPartition, Committed]) -> None:
         if any(partition in partitions and position.claimant is None for partition, position in positions.items()):
-            releases.set()
-            goes_on.wait(PATIENCE_S)
+            held_up.hold()
         commit(offsets, positions)
 
     monkeypatch.setattr(GroupOffsets, "commit", commit_late)
@@ -320,12 +336,49 @@ def test_a_stop_is_acknowledged_once_what_it_releases_is_committed(
     driver.start(read, reader)
     driver.wait_until_read(100)
     stop = driver.command(Action.STOP, read, reader)
-    assert releases.wait(PATIENCE_S)
+    held_up.wait()
+    require_acknowledged_late(driver, stop, reader, held_up)
+
+
+def require_acknowledged_late(driver: Driver, order: Order, reader: ConsumerReport, held_up: HeldUp) -> None:
+    """The order is acknowledged, and not before it is let go."""
     driver.listen(2.0)
     told_meanwhile = list(driver.reports)
-    goes_on.set()
-    assert all(report.applied < stop for report in told_meanwhile)
-    driver.acknowledgement(reader, stop)
+    held_up.let_go()
+    assert all(report.applied < order for report in told_meanwhile)
+    driver.acknowledgement(reader, order)
+
+
+@pytest.mark.slow
+def test_a_batch_has_no_records_from_before_and_after_a_log_was_made_anew(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    partitions: list[TopicPartition],
+    admin: AdminClient,
+    create_topic: CreateTopic,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Their offsets are no order: what was read last could not be told by them."""
+    fetched, fetch, read = list[Record](), Fetcher.fetch, partitions[0]
+
+    def noted(*arguments: Any) -> Fetched:
+        found = fetch(*arguments)
+        fetched.extend(found.records)
+        return found
+
+    monkeypatch.setattr(Fetcher, "fetch", noted)
+    driver.produce(read, 0, 100)
+    start_consumer(1, wait_time_secs=60.0, batch_bytes=30_000)
+    driver.start([read], driver.wait_for(ready))
+    driver.wait_for(lambda _: len(fetched) == 100, seen=False)
+    admin.delete_topics([read.topic])[read.topic].result(PATIENCE_S)
+    driver.wait_for(lambda report: report.state is ConsumerState.DEGRADED, seen=False)
+    create_topic(read.topic, partitions=4)
+    driver.wait_for(lambda report: "no more in the log" in (report.reason or ""), seen=False)
+    driver.produce(read, 0, 150)
+    driver.wait_until_read(250)
+    cycles = [report.cycle.reads for report in driver.reports if report.cycle and report.cycle.records]
+    assert [[(each.first_offset, each.last_offset) for each in cycle] for cycle in cycles] == [[(0, 99)], [(0, 149)]]
 
 
 def test_a_report_that_arrives_once_the_lease_has_run_out_does_not_renew_it(

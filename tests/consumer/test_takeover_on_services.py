@@ -34,12 +34,13 @@ class Writer:
     offsets: GroupOffsets
     lake: Lake
 
-    def append(self, version: int, *offsets: int) -> None:
+    def append(self, version: int, *offsets: int, epoch: int | None = None) -> None:
         written = [Record(self.partition, offset, None, None, b"", ()) for offset in offsets]
-        self.lake.append(self.partition.topic, version, rows(written, TODAY))
+        epochs = {} if epoch is None else {self.partition.partition: epoch}
+        self.lake.append(self.partition.topic, version, rows(written, TODAY), epochs)
 
-    def commit(self, offset: int, note: str) -> None:
-        self.offsets.commit({self.partition: Committed(offset, note)})
+    def commit(self, offset: int, note: str, epoch: int | None = None) -> None:
+        self.offsets.commit({self.partition: Committed(offset, note, epoch)})
 
 
 OpenWriter = Callable[[str], Writer]
@@ -108,3 +109,15 @@ def test_what_the_former_reader_does_counts_until_it_is_sealed_and_nothing_after
     with pytest.raises(FencedError):
         former.commit(7, claim(FORMER))
     assert verify(spark_server.remote, str(lake_root), [partition.topic]) == {partition: PartitionAccount(6, 6, 0, 5)}
+
+
+def test_what_was_appended_of_a_later_leader_counts_though_its_offsets_are_lower(
+    open_writer: OpenWriter, partition: TopicPartition, unique_name: str
+) -> None:
+    """The log was cut off at offset 3 after the commit, and then read on."""
+    former, successor = open_writer(FORMER), open_writer(SUCCESSOR)
+    former.append(1, *range(9), epoch=0)
+    former.commit(9, claim(FORMER), epoch=0)
+    former.append(2, 3, 4, epoch=1)
+    found = take_over([partition], [], SUCCESSOR, successor.offsets, successor.lake, unique_name, lambda: None)
+    assert found == {partition: Reached(5, 1)}

@@ -77,10 +77,11 @@ def _compile(go: Path, module: Path, built: Path) -> None:
     stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
     linked = " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in stamps.items())
     arriving = built.with_suffix(".new")
-    # Where it is built says nothing about it: the module alone does.
-    flags = ["-buildvcs=false", "-trimpath", f"-ldflags=-s -w {linked}"]
+    # Where it is built says nothing about it: the module alone does. What would only be for debuggers is not compiled.
+    flags = ["-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false", f"-ldflags=-s -w {linked}"]
     command: list[str | Path] = [go, "build", *flags, "-o", arriving, "."]
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "auto"}
+    # The compiler frees its memory late: a third less work.
+    environment = {"GOGC": "400", **os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "auto"}
     log = built.parent / "build.log"
     log.unlink(missing_ok=True)
     with Child(f"the build of {module.name}", command, log, folder=module, environment=environment) as child:
