@@ -192,7 +192,9 @@ class GroupFold:
                 reason=report.reason,
                 partitions=tuple(
                     HeldPartition(partition, speeds.get(partition))
-                    for partition in sorted({reference.key for reference in report.partitions})
+                    for partition in sorted(
+                        {held.key for held in report.partitions} - {held.key for held in report.taking_over}
+                    )
                 ),
                 silent=self._is_silent(process),
             )

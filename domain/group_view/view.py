@@ -35,13 +35,13 @@ class ConsumerView:
     reason: str | None
     """What is wrong with it, where something is."""
     partitions: tuple[HeldPartition, ...]
-    """In ascending order."""
+    """What it reads, in ascending order, without what it only takes over yet."""
     silent: bool
     """It has not been heard of for too long: it reads nothing, as far as anybody knows."""
 
     @property
     def load(self) -> float:
-        """The write speed of what it holds, in bytes/s, partitions of unknown speed left out."""
+        """The write speed of what it reads, in bytes/s, partitions of unknown speed left out."""
         return math.fsum(held.speed or 0.0 for held in self.partitions)
 
 

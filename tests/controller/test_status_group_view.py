@@ -97,6 +97,19 @@ def test_a_partition_is_on_the_move_until_its_new_consumer_reads_it() -> None:
     assert view_of(*stopped, report(2, BEGAN + 2, "orders-1", sequence=2)).transits == ()
 
 
+def test_a_partition_that_is_only_taken_over_yet_is_read_by_nobody() -> None:
+    """However long that takes: of a table that does not tell what it holds, for ever."""
+    taken = report(2, BEGAN, "orders-0", "orders-1")
+    taking_over = taken.model_copy(update={"taking_over": taken.partitions[1:]})
+    view = view_of(
+        write_speeds(BEGAN, {"orders-0": 7.0, "orders-1": 3.0}),
+        decision(2, BEGAN, {"orders-0": (None, 2), "orders-1": (1, 2)}),
+        taking_over,
+    )
+    assert view.consumers[0].partitions == (HeldPartition(partition("orders-0"), 7.0),)
+    assert view.unread == (Transit(partition("orders-1"), 3.0, reader=None, source=1, target=2),)
+
+
 def test_a_plan_that_is_not_carried_out_moves_nothing() -> None:
     view = view_of(
         write_speeds(BEGAN, {"orders-0": 7.0, "orders-1": 3.0}),
