@@ -56,7 +56,9 @@ class HighestSizes:
             known = highest.get(partition)
             if known is None or size.total >= known.total:  # among equals the newest
                 highest[partition] = size
-        while self._buckets[0].newest < at - self._window_s:
+        # By buckets, not by `newest`: whoever was told a moment later forgets the same.
+        oldest = number - BUCKETS if width > LEAST_S else number
+        while self._buckets[0].number < oldest:
             self._buckets.popleft()
 
     def over(self, sizes: Mapping[TopicPartition, Size]) -> dict[TopicPartition, Size]:

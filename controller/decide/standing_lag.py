@@ -2,7 +2,8 @@
 
 A consumer reads in cycles, so what it has not committed rises and falls with them, and says nothing of whether it keeps
 up. What it does not get rid of in any cycle of a while is behind. A lag that falls counts at once; one that rises when
-it has stood for `PERIOD_S`, after twice that at the latest.
+it has stood for `PERIOD_S`, after twice that at the latest. Periods begin at the same moments for all who remember, so
+the first may be shorter.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,8 @@ class StandingLag:
     """Remembers two lags of each partition; one that is not measured keeps the last that was."""
 
     def __init__(self) -> None:
-        self._period_began: float | None = None
+        self._period: float | None = None
+        """Which it is, counted from the epoch."""
         self._before: dict[TopicPartition, float] = {}
         """The least of the last period in which the partition was measured, before this one."""
         self._least: dict[TopicPartition, float] = {}
@@ -25,8 +27,8 @@ class StandingLag:
 
     def record(self, at: float, lags: Mapping[TopicPartition, float]) -> None:
         """Takes in the lags, in bytes, that are known at `at`, which must not go back."""
-        if self._period_began is None or at - self._period_began >= PERIOD_S:
-            self._period_began = at
+        if (period := at // PERIOD_S) != self._period:
+            self._period = period
             self._before.update(self._least)
             self._least = {}
         for partition, behind in lags.items():

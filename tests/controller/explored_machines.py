@@ -13,7 +13,9 @@ left to whoever explores. There are no records: that each of them is read once i
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
+from functools import cache
 from random import Random
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from consumer.decide import actions, events
@@ -76,6 +78,23 @@ MOST_FAILURES = 3
 """More of them in a row change nothing."""
 
 
+_TOLD_OTHERWISE = {"ask", "asked", "report_sequence", "_placed", *_FAILURES}
+_AS_THEY_ARE = frozenset({type(None), str, int, bool})
+
+
+@cache
+def _fields_of(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind) if each.name not in _TELLS_NOTHING)
+
+
+def _telling(value: Any) -> Iterable[str]:
+    """The attributes by which what it does next is told."""
+    if not is_dataclass(value):
+        return (name for name in vars(value) if name not in _TELLS_NOTHING)
+    kind: Any = type(value)
+    return _fields_of(kind)
+
+
 class _Walk:
     """A picture in the making."""
 
@@ -87,6 +106,9 @@ class _Walk:
         """It is looked at once."""
 
     def form(self, value: Any) -> Hashable:
+        if type(value) in _AS_THEY_ARE:
+            known: Hashable = value
+            return known
         match value:
             case Order():
                 self.orders.append(value)
@@ -94,28 +116,28 @@ class _Walk:
             case float() if value >= BEGINNING:
                 age = self._now - value
                 return "long ago" if age >= LONG / 2 else "ahead" if age < -A_WHILE else "now"
-            case None | Enum() | str() | int() | float():
-                known: Hashable = value
-                return known
+            case Enum() | float():
+                return value
             case Committed():
                 return (value.offset, value.own and value.note)
             case actions.Note():
                 return "told"
             case Group() if self._group is value:
                 return "group"
-            case Mapping() if not isinstance(value, Group):
+            case dict() | MappingProxyType():
                 return tuple([(key, self.form(each)) for key, each in sorted(value.items())])
-            case Set():
-                return frozenset(value)
             case list() | tuple():
                 return tuple(map(self.form, value))
+            case Set():
+                return frozenset(value)
         if isinstance(value, Group):
             self._group = value
-        names = [each.name for each in fields(value)] if is_dataclass(value) else list(vars(value))
-        return tuple([self._part(value, name) for name in names if name not in _TELLS_NOTHING])
+        return tuple([self._part(value, name) for name in _telling(value)])
 
     def _part(self, of: Any, name: str) -> Hashable:
         value = getattr(of, name)
+        if name not in _TOLD_OTHERWISE:
+            return self.form(value)
         if name == "ask":
             return value is not None
         if name == "asked":
@@ -125,9 +147,7 @@ class _Walk:
             return name
         if name == "_placed":
             return self.form(value[1:])  # by which decision does not matter
-        if name in _FAILURES:
-            return _at_most(value)
-        return self.form(value)
+        return _at_most(value)
 
 
 def _at_most(failures: Any) -> Hashable:

@@ -27,6 +27,15 @@ def test_it_covers_the_whole_window_and_at_most_a_bucket_more(
     assert within <= highest <= about
 
 
+def test_whoever_is_told_a_moment_later_remembers_the_same() -> None:
+    controller, onlooker = (HighestSizes(float(BUCKETS), longest_gap_s=1000.0) for _ in range(2))
+    for second in range(3 * BUCKETS):
+        size = {P: Size(100.0 - second)}
+        controller.record(second + 0.5, size)
+        onlooker.record(second + 0.5 + 0.01 * (second % 2), size)
+        assert onlooker.over(size) == controller.over(size)
+
+
 @given(window_s=st.floats(0, 100), steps=STEPS)
 def test_it_never_remembers_more_than_its_buckets(window_s: float, steps: list[tuple[float, float]]) -> None:
     sizes = HighestSizes(window_s, longest_gap_s=1000.0)

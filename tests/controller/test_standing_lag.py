@@ -59,3 +59,14 @@ def test_a_backlog_is_the_least_lag_of_one_to_two_periods(steps: list[tuple[floa
     # No older than two periods, but for a gap in which nothing was told.
     if all(passed < PERIOD_S for passed, _ in steps):
         assert backlog >= min(behind for when, behind in seen if when >= at - 3 * PERIOD_S)
+
+
+def test_whoever_has_listened_for_two_periods_remembers_the_same() -> None:
+    controller, onlooker = StandingLag(), StandingLag()
+    for second in range(100):
+        behind = {P: abs(50.0 - second)}
+        controller.record(second, behind)
+        if second >= 100 - 3 * PERIOD_S:
+            onlooker.record(second + 0.01, behind)
+            if second >= 100 - PERIOD_S:
+                assert onlooker.of(P) == controller.of(P)
