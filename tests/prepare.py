@@ -48,7 +48,7 @@ def _tell(console: Console, ended: threading.Event) -> None:
 
     def line() -> Text:
         minutes, seconds = divmod(int(time.monotonic() - began), 60)
-        return Text(f"Building the Kubernetes of the tests (once, about 4 minutes on 2 cores): {minutes}:{seconds:02}")
+        return Text(f"Building the Kubernetes of the tests (once, about 5 minutes on 2 cores): {minutes}:{seconds:02}")
 
     if console.is_terminal:
         with Live(line(), console=console, refresh_per_second=1, get_renderable=line):

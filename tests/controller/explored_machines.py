@@ -76,10 +76,10 @@ that are set before they are looked at (`Controllers.given_up`)."""
 _FAILURES = {"_failures", "failures", "_refused", "refused"}
 MOST_FAILURES = 3
 """More of them in a row change nothing."""
-
-
 _TOLD_OTHERWISE = {"ask", "asked", "report_sequence", "_placed", *_FAILURES}
+"""Attributes of which not the whole value matters."""
 _AS_THEY_ARE = frozenset({type(None), str, int, bool})
+"""Types of which most values are: looked at first."""
 
 
 @cache

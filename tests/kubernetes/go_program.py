@@ -80,7 +80,7 @@ def _compile(go: Path, module: Path, built: Path) -> None:
     # Where it is built says nothing about it: the module alone does. What would only be for debuggers is not compiled.
     flags = ["-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false", f"-ldflags=-s -w {linked}"]
     command: list[str | Path] = [go, "build", *flags, "-o", arriving, "."]
-    # The compiler frees its memory late: a third less work.
+    # A compiler that runs for seconds need not look for memory to free.
     environment = {"GOGC": "400", **os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "auto"}
     log = built.parent / "build.log"
     log.unlink(missing_ok=True)
