@@ -36,7 +36,7 @@ def records(reader: Consumer, start: Position, end: int, limit_s: float) -> Iter
     """The records of a partition from an offset on up to another, that one excluded, in their order.
 
     Raises:
-        KafkaException: no more of them came for `limit_s`.
+        KafkaException: no more of them came for `limit_s`, or the topic may not be read.
     """
     reached, deadline = start.offset, time.monotonic() + limit_s
     reader.assign([start])
@@ -44,8 +44,11 @@ def records(reader: Consumer, start: Position, end: int, limit_s: float) -> Iter
         if time.monotonic() > deadline:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{start.topic} could not be read"))
         for record in reader.consume(min(_AT_ONCE, end - reached), _LOOK_EVERY_S):
-            if record.error() is None and (record.offset() or 0) < end:
+            error = record.error()
+            if error is None and (record.offset() or 0) < end:
                 yield record
+            elif error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise KafkaException(error)
         (position,) = reader.position([start])
         # Markers of transactions take offsets and are no records: the position passes them too.
         if position.offset > reached:

@@ -6,6 +6,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from brokers.clients import NO_COMMITS
 from brokers.errors import in_one_line
+from brokers.reading import bounds, records
 from domain.messages import MessageError, WriteSpeedReport
 from domain.speeds import WriteSpeeds
 from monitor.cluster_logs import BrokerAwayError, silent_logger
@@ -34,16 +35,11 @@ def last_report(
     }
     consumer = Consumer(config, logger=silent_logger())
     try:
-        start, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout_s)
+        start, end = bounds(consumer, TopicPartition(topic, 0), timeout_s)
         if start >= end:
             return None
-        consumer.assign([TopicPartition(topic, 0, end - 1)])
-        record = next(iter(consumer.consume(1, timeout_s)), None)
-        if record is None:
-            raise BrokerAwayError(f"the last report on {topic} did not arrive in time")
-        if (fault := record.error()) is not None:
-            raise KafkaException(fault)
-        return WriteSpeedReport.decode(record.value()).speeds
+        record = next(records(consumer, TopicPartition(topic, 0, end - 1), end, timeout_s), None)
+        return None if record is None else WriteSpeedReport.decode(record.value()).speeds
     except KafkaException as error:
         code = error.args[0].code()
         if code in _NO_TOPIC:

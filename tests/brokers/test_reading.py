@@ -16,8 +16,11 @@ LIMIT_S = 10.0
 class Log:
     """A partition with records at some offsets, its reader, and the clock: a second passes at each look."""
 
-    def __init__(self, *offsets: int, position: int = 0, refuses: int | None = None) -> None:
+    def __init__(
+        self, *offsets: int, position: int = 0, refuses: int | None = None, errors: tuple[int, ...] = ()
+    ) -> None:
         self.now = 0.0
+        self._errors = [KafkaError(code) for code in errors]
         self._offsets = list(offsets)
         self._goes_to = position
         self._refuses = refuses
@@ -34,6 +37,9 @@ class Log:
 
     def consume(self, most: int, _: float) -> list[SimpleNamespace]:
         self.now += 1.0
+        if self._errors:
+            told, self._errors = self._errors, []
+            return [SimpleNamespace(error=lambda error=error: error, offset=lambda: None) for error in told]
         taken, self._offsets = self._offsets[:most], self._offsets[most:]
         self._position = taken[-1] + 1 if taken else max(self._position, self._goes_to)
         return [SimpleNamespace(error=lambda: None, offset=lambda offset=offset: offset) for offset in taken]
@@ -82,6 +88,19 @@ def test_where_no_more_comes_that_is_an_error(log: Any) -> None:
     with pytest.raises(KafkaException, match="could not be read"):
         offsets(log, 3, 7)
     assert log.now == pytest.approx(LIMIT_S, abs=2.0)
+
+
+@pytest.mark.parametrize("log", [Log(3, 4, errors=(KafkaError.GROUP_AUTHORIZATION_FAILED,))], indirect=True)
+def test_an_error_that_is_not_of_the_topic_does_not_hold_up_its_records(log: Any) -> None:
+    """The client asks for its group, too, which nobody reads or commits for here."""
+    assert offsets(log, 3, 5) == [3, 4]
+
+
+@pytest.mark.parametrize("log", [Log(3, 4, errors=(KafkaError.TOPIC_AUTHORIZATION_FAILED,))], indirect=True)
+def test_a_topic_that_may_not_be_read_is_not_waited_for(log: Any) -> None:
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        offsets(log, 3, 5)
+    assert log.now < LIMIT_S
 
 
 @pytest.mark.parametrize("log", [Log(refuses=KafkaError.NOT_LEADER_FOR_PARTITION)], indirect=True)

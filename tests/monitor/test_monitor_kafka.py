@@ -23,6 +23,9 @@ from monitor.settings import MonitorSettings
 from tests.monitor.running_monitor import PATIENCE_S, Reports, running
 from tests.services import SharedBroker
 
+# kafka-python does not close the socket of a connection that is still being made when it is told to end.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
 CreateTopic = Callable[..., str]
 Lines = list[MutableMapping[str, Any]]
 
