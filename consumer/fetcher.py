@@ -34,6 +34,9 @@ LINGER_S = 0.02
 TELLING_BYTES = 1_000_000
 """Of records: with fewer, what else the brokers send hides how well records are compressed."""
 
+ENDING_S, LOOK_EVERY_S = 1.0, 0.005
+"""So long the client may take to end the reading of a partition that it is given again."""
+
 LONGEST_KEY = 100
 """So many bytes of a header's key are shown where it cannot be read."""
 
@@ -242,13 +245,28 @@ class Fetcher:
         for partition, position in positions.items():
             try:
                 if self._positions[partition].epoch is not None:
-                    self._consumer.seek(position)
+                    self._seek(position)
             except KafkaException as error:
                 self._set_fault(partition, f"whether its log is still the same is not to be had: {in_one_line(error)}")
                 self._unassign({partition})
                 continue
             self._faults.pop(partition, None)
             log.info("a partition is read", partition=str(partition), offset=position.offset)
+
+    def _seek(self, position: Position) -> None:
+        """Tells the client to seek, which it refuses until it has ended an earlier reading of the same partition.
+
+        Raises:
+            KafkaException: it does not.
+        """
+        deadline = time.monotonic() + ENDING_S
+        while True:
+            try:
+                return self._consumer.seek(position)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._STATE or time.monotonic() > deadline:
+                    raise
+            time.sleep(LOOK_EVERY_S)
 
     def _unassign(self, partitions: set[TopicPartition]) -> None:
         if partitions:

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Position
 
 from consumer import fetcher
@@ -129,6 +129,24 @@ def test_where_reading_begins_the_leader_is_asked_whether_its_log_was_cut_off(
     monkeypatch.setattr(fetcher, "Consumer", Told)
     placed(brokers, "continue", Reached(RECORDS - 1, 0)).close()
     assert sought == [(ORDERS.topic, ORDERS.partition, RECORDS - 1, 0)]
+
+
+def test_a_partition_that_is_given_back_at_once_is_read_as_soon_as_the_client_has_ended_reading_it(
+    brokers: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client refuses to seek in the meantime."""
+    refusals = [KafkaException(KafkaError(KafkaError._STATE))] * 2
+
+    class Ending(Consumer):
+        def seek(self, position: Position) -> None:
+            if refusals:
+                raise refusals.pop()
+            super().seek(position)
+
+    monkeypatch.setattr(fetcher, "Consumer", Ending)
+    reader = placed(brokers, "continue", Reached(0, 0))
+    assert (reader.fault, refusals) == (None, [])
+    reader.close()
 
 
 @pytest.mark.integration
