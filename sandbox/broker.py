@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from app.child import Child
 from app.java import Java
+from consumer import jvm
 from sandbox.ports import LOOPBACK, free_port
 from sandbox.security import BrokerSecurity
 from sandbox.server import READY_WITHIN_S, Server
@@ -19,9 +20,9 @@ from sandbox.server import READY_WITHIN_S, Server
 _STOP_WITHIN_S = 20.0
 
 _JVM = (
-    "-XX:+UseSerialGC",
+    *jvm.SAFE,
+    *jvm.UNVERIFIED,
     "-XX:TieredStopAtLevel=1",
-    "-XX:+ExitOnOutOfMemoryError",
     "-Djava.awt.headless=true",
     "-Dlog4j2.configurationFile=log4j2.properties",
 )

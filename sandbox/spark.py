@@ -27,7 +27,8 @@ class SparkConnectServer(Server):
         port: where clients connect; a free one if not given.
         heap_mb: the most its Java heap takes, in MiB.
         long_running: whether it is for hours, not minutes: it compiles as well as Java can, and takes its heap at once,
-            most of it for what lives as short as a batch. Slower for minutes; faster from then on, and even.
+            most of it for what lives as short as a batch. Slower for minutes; faster from then on, and even. It also
+            keeps statistics of the columns, by which queries of large tables pass over files.
     """
 
     title = "Spark"
@@ -46,8 +47,9 @@ class SparkConnectServer(Server):
         self._jars = jars
         self._java = java
         self._heap_mb = heap_mb
+        self._keeps_statistics = long_running
         for_hours = (f"-Xms{heap_mb}m", f"-Xmn{heap_mb * 2 // 3}m")
-        self._jvm = (*jvm.SAFE, *_OF_THIS_MACHINE, *(for_hours if long_running else jvm.QUICK_START))
+        self._jvm = (*jvm.SAFE, *jvm.UNVERIFIED, *_OF_THIS_MACHINE, *(for_hours if long_running else jvm.QUICK_START))
 
     @property
     def remote(self) -> str:
@@ -106,6 +108,9 @@ class SparkConnectServer(Server):
             # A table's log is small here; the defaults, 200 and 50 tasks, cost more than they save.
             "spark.sql.shuffle.partitions": 4,
             "spark.databricks.delta.snapshotPartitions": 2,
+            "spark.databricks.delta.stats.collect": str(self._keeps_statistics).lower(),
+            # No file of checksums beside each of a table's log: for each Java would start processes (chmod, readlink).
+            "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         }
 
     def _answers(self) -> bool:

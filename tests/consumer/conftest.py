@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.jars import DELTA, obtain
+from consumer import jvm
 from consumer.settings import ConsumerSettings
 from tests.consumer.consumer_driver import Driver, RunningConsumer, StartConsumer, StartProcess
 from tests.consumer.consumer_program import ConsumerProgram
@@ -50,7 +51,9 @@ def consumer_settings(spark_server: SharedSpark, lake_root: Path) -> dict[str, A
 def own_spark() -> dict[str, Any]:
     """Settings in place of the server's: a session, and a JVM, of the consumer's own."""
     jars = ",".join(map(str, obtain(DELTA)))
-    conf = {"spark.jars": jars, "spark.driver.memory": "1g"}
+    options = " ".join((*jvm.SAFE, *jvm.QUICK_START, *jvm.UNVERIFIED))
+    conf = {"spark.jars": jars, "spark.driver.memory": "1g", "spark.driver.extraJavaOptions": options}
+    conf |= {"spark.databricks.delta.stats.collect": "false"}
     return {"spark_remote": None, "spark_master": "local[1]", "spark_conf": conf}
 
 

@@ -16,3 +16,9 @@ def test_a_jvm_that_starts_quickly_has_as_much_room_for_compiled_code_as_any(jav
         return int(found[1])
 
     assert room(*jvm.SAFE, *jvm.QUICK_START) >= room(*jvm.SAFE)
+
+
+def test_java_has_nothing_to_say_about_them(java: Java) -> None:
+    options = (*jvm.SAFE, *jvm.QUICK_START, *jvm.UNVERIFIED)
+    said = subprocess.run([str(java.executable), *options, "--version"], capture_output=True, text=True, check=True)
+    assert said.stderr == ""
