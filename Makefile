@@ -95,7 +95,7 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet 
 docs: $(READY)  ## The documentation as a site, in build/site; fails where a link or a page is wrong
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-reference: $(READY)  ## The pages of settings and commands, docs/settings.md and docs/commands.md, anew from the code
+reference: $(READY)  ## docs/settings.md, commands.md and states.md, anew from the code
 	@$(BIN)/python -m cli.reference
 
 changelog: $(READY)  ## What is new, as it will stand in CHANGELOG.md (VERSION=0.2.0 puts it there, for a release)

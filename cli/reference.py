@@ -1,8 +1,9 @@
-"""The reference of the settings and of the commands, in Markdown, from the code itself: `make reference` writes it."""
+"""The reference of settings, commands and states, in Markdown, from the code itself: `make reference` writes it."""
 
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -16,6 +17,10 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from app.settings import Settings
 from cli.main import LazyCommand, app
+from consumer.decide import invariants as of_consumer
+from controller.decide import invariants as of_controller
+from controller.decide.machine import State
+from domain.messages import ConsumerState
 from domain.speeds import HIGHEST_SPEED
 
 
@@ -29,7 +34,14 @@ def commands_page() -> str:
     return "\n".join(_command_lines()) + "\n"
 
 
-PAGES: Mapping[str, Callable[[], str]] = MappingProxyType({"settings.md": settings_page, "commands.md": commands_page})
+def states_page() -> str:
+    """Which state of the controller, and of a consumer, may follow which, and what always holds."""
+    return "\n".join(_state_lines()) + "\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = MappingProxyType(
+    {"settings.md": settings_page, "commands.md": commands_page, "states.md": states_page}
+)
 """By their names in `docs/`."""
 
 
@@ -150,6 +162,35 @@ def _commands(group: TyperGroup, prefix: str) -> Iterator[str]:
             for option in options:
                 needed = " Needed." if option.required else ""
                 yield f"| `{', '.join(option.opts)}` | {_cell(_prose(option.help or ''))}{needed} |"
+
+
+def _state_lines() -> Iterator[str]:
+    yield "# States, and what always holds"
+    yield ""
+    yield "Controller and consumers are state machines: events in, commands out. Tests ask after every event of every"
+    yield "world that they make up or explore whether only these transitions happen, and whether all of this holds."
+    yield from ("", "## The controller", "")
+    yield "Hand-overs and creations go on in every state but Synchronize, claims in all. A state says what is awaited."
+    yield from _machine(State, of_controller.FOLLOWS, of_controller.HOLDS)
+    yield from ("", "## A consumer", "")
+    yield "By its reports."
+    yield from _machine(ConsumerState, of_consumer.FOLLOWS, of_consumer.HOLDS)
+
+
+def _machine(states: Iterable[StrEnum], follows: Mapping[tuple[Any, Any], str], holds: Iterable[str]) -> Iterator[str]:
+    yield from ("", "```text", *_arrows(states, follows), "```", "")
+    yield from ("| from | to | when |", "| --- | --- | --- |")
+    yield from (f"| {before} | {after} | {when} |" for (before, after), when in follows.items())
+    yield from ("", "After every turn:", "")
+    yield from (f"- {words}" for words in holds)
+
+
+def _arrows(states: Iterable[StrEnum], follows: Collection[tuple[Any, Any]]) -> Iterator[str]:
+    """Where each state can lead to."""
+    width = max(len(state) for state in states)
+    for state in states:
+        after = [other for before, other in follows if before is state]
+        yield f"{state:>{width}} -> {', '.join(after) or '(the end)'}"
 
 
 def _argument(argument: TyperArgument) -> str:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 QUICK, WHOLE = "quick", "whole"
 """The profiles of `make unit` and of `make test`: `--hypothesis-profile`."""
-SHARE = 5
+SHARE = 10
 
 
 def register_profiles() -> None:

@@ -332,7 +332,7 @@ GUARDS = (
         "The first leader is asked too whether its log was cut off",
         "the client alone asks, of later ones",
         "consumer/fetcher.py",
-        "                    self._consumer.seek(position)\n",
+        "                    self._seek(position)\n",
         "                    pass\n",
         [
             "tests/consumer/test_out_of_range.py"
@@ -346,9 +346,9 @@ GUARDS = (
     Guard(
         "A batch does not have records from before and after a cut of the log",
         "it grows on",
-        "consumer/decide/machine.py",
-        "if ask is not None and not self._closed:",
-        "if ask is not None:",
+        "consumer/decide/cycle.py",
+        "        if self.closed:\n            return None\n",
+        "",
         [
             "tests/consumer/test_consumer_machine.py::test_a_log_that_was_cut_off_ends_the_batch"
             "_and_what_is_committed_tells_which_leaders_records_it_counts"

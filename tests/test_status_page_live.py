@@ -25,6 +25,7 @@ from cli.live.plan import plan_now
 from domain.group_view.explanation import explain
 from tests.page_watch import PHONE, opened, serious_faults
 from tests.prometheus import Prometheus
+from tests.recorded_decisions import not_foretold
 from tests.running_up import leaves_no_process, running_up, wait_until
 from tests.test_deploy_observability import RULES_FILE, Query, dashboard_queries
 
@@ -95,8 +96,10 @@ def test_a_scale_up_is_seen_as_it_happens_and_says_why(
 
 
 def test_the_group_follows_the_load_and_the_lake_has_every_record_once(up: Up) -> None:
-    """It ends in order where somebody interrupts it."""
+    """It ends in order where somebody interrupts it. `kcga plan` could have told each decision before it was made."""
     wait_until(lambda: has_scaled_down(up.url), up.process, up.shown)
+    (folder,) = up.temporary.glob("kcga-*")
+    assert not_foretold(load(folder / "settings.toml")) == []
     up.process.send_signal(signal.SIGINT)
     output, _ = up.process.communicate(timeout=800)
     shown = up.shown.read_text()

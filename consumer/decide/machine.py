@@ -18,21 +18,19 @@ then only a new process may help. At every turn the lease is looked at first (`c
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
 from itertools import groupby
 
-from consumer.decide import actions, events
+from consumer.decide import actions, events, jobs
 from consumer.decide.actions import Action, Note
 from consumer.decide.backoff import pause_s
-from consumer.decide.batch import Batch
 from consumer.decide.claims import RELEASED, Committed, claim, writer
 from consumer.decide.commands import Holding
-from consumer.decide.cycle import FetchPhase
+from consumer.decide.cycle import FetchPhase, Gathering
 from consumer.decide.lease import Lease
 from consumer.decide.rate import Pace, SaturatedRate
 from consumer.decide.reached import Reached
 from consumer.settings import ConsumerSettings
-from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, Cycle, PartitionRef, Read
+from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, Cycle, PartitionRef
 from domain.partitions import TopicPartition
 
 LOOK_EVERY_S = 0.1
@@ -47,73 +45,6 @@ class ConsumerError(RuntimeError):
 
 class LeaseError(ConsumerError):
     """Its lease has run out: others may read its partitions by now."""
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Job:
-    """What is asked of others until it succeeds."""
-
-    limit_s: float
-    """What is not answered for so long has failed."""
-    in_vain: str | None = None
-    """What becomes of a process in which it fails for long."""
-    began: float = math.inf
-    """When it was asked for first."""
-    ask: int | None = None
-    """The number under which an answer is waited for."""
-    no_answer_at: float = math.inf
-    failures: int = 0
-    fault: str = ""
-    """Of the last failure."""
-    try_again_at: float = -math.inf
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _TakeOver(_Job):
-    """Partitions of one topic, all under the starts that held when they were asked for."""
-
-    topic: str
-    partitions: tuple[TopicPartition, ...] = ()
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Write(_Job):
-    """What a batch has of one topic, on its way into the lake."""
-
-    topic: str
-    version: int
-    batch: Batch
-    reads: tuple[Read, ...]
-    positions: dict[TopicPartition, Reached]
-    """To be committed once it is written."""
-
-
-@dataclass(slots=True)
-class _Cycle:
-    """A batch that is written, or what is written late of one."""
-
-    began: float
-    fetch_s: float = 0.0
-    whole: bool = False
-    """Whether the lake has taken all of it at once."""
-    saturated: bool = False
-    """Whether the consumer had enough to do all the time."""
-    written: list[_Write] = field(default_factory=list)
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Commit(_Job):
-    """Positions, and what follows once they are committed."""
-
-    positions: dict[TopicPartition, Committed] = field(default_factory=dict)
-    placed: dict[TopicPartition, Reached] = field(default_factory=dict)
-    """To be read from here."""
-    resumed: list[str] = field(default_factory=list)
-    """Topics to be read on."""
-    cycles: list[_Cycle] = field(default_factory=list)
-    """To be reported."""
-    obeyed: tuple[Holding, Note] | None = None
-    """To be acknowledged."""
 
 
 class ConsumerMachine:
@@ -149,33 +80,24 @@ class ConsumerMachine:
         self._writer = writer(holding.consumer, holding.incarnation)
         self._now = now
         self._actions: list[Action] = []
-        self._asks = 0
-        self._asked: dict[int, _Job] = {}
-        """What is waited for."""
+        self._asked = jobs.Asked()
         lost = f"cannot read its commands, partition {commands.partition} of {commands.topic}"
-        self._place: _Job | None = _Job(limit_s=settings.give_up_after_s, in_vain=lost)
+        self._place: jobs.Job | None = jobs.Job(limit_s=settings.give_up_after_s, in_vain=lost)
         """Among the commands, as long as it has none."""
-        self._session: _Job | None = None
+        self._session: jobs.Job | None = None
         """Of Spark, in place of one that may be lost, as long as it wants one."""
         self._found: tuple[TopicPartition, ...] = ()
-        self._taking_over: dict[str, _TakeOver] = {}
+        self._taking_over: dict[str, jobs.TakeOver] = {}
         """By topic: none waits for the table of another."""
         self._claimed: dict[TopicPartition, Reached] = {}
         """The partitions that this process claims, and so reads, and the positions that it has committed."""
         self._due = self._new_commit()
-        self._committing: _Commit | None = None
+        self._committing: jobs.Commit | None = None
         self._renewed_at = now
-        self._phase = FetchPhase(settings.batch_bytes, settings.wait_time_secs)
-        self._batch, self._began = Batch(), now
-        """That grows, and since when."""
-        self._starved = False
-        """Whether a request for its records came back empty."""
-        self._closed = False
-        """Whether nothing more may be added: a log was cut, and what is read next has offsets that the batch has."""
-        self._largest_bytes = 0
-        self._cycle: _Cycle | None = None
+        self._gathering = Gathering(FetchPhase(settings.batch_bytes, settings.wait_time_secs), now)
+        self._cycle: jobs.Cycle | None = None
         self._version = 0
-        self._writes: dict[str, _Write] = {}
+        self._writes: dict[str, jobs.Write] = {}
         """By topic, what the lake has not taken yet. Nothing more of one that has failed is read until it has."""
         self._wrote_at = -math.inf
         """When the lake last took something."""
@@ -189,12 +111,29 @@ class ConsumerMachine:
         self._rate = SaturatedRate()
         self._pace = Pace(settings.rate_limit)
         self._record_bytes = 0.0
-        self._measured_at: float | None = None
-        """When the last cycle ended; none where the time since then tells nothing of the rate: there was none, a
-        command was obeyed, or a write failed."""
         self._reports = 0
         self._reported_at = now
         self._reported: tuple[ConsumerState, str | None] | None = None
+
+    @property
+    def state(self) -> ConsumerState:
+        """By its newest report."""
+        return ConsumerState.STARTING if self._reported is None else self._reported[0]
+
+    @property
+    def claimed(self) -> Set[TopicPartition]:
+        """What it has committed as the one who reads it."""
+        return self._claimed.keys()
+
+    @property
+    def unwritten(self) -> Set[TopicPartition]:
+        """What has records on their way to the lake."""
+        return {partition for write in self._writes.values() for partition in write.positions}
+
+    @property
+    def commits(self) -> bool:
+        """Whether a commit is under way."""
+        return self._committing is not None
 
     @property
     def to_place(self) -> Set[TopicPartition]:
@@ -238,15 +177,13 @@ class ConsumerMachine:
                 for passed_over in event.passed_over:
                     self._passed_over = str(passed_over), self._now + TOLD_FOR_S
                     self._lost += passed_over.lost
-                    self._closed = self._closed or (passed_over.were_read and passed_over.partition in self._batch)
+                    if passed_over.were_read:
+                        self._gathering.cut(passed_over.partition)
             case events.Fetched(records=records):
-                self._batch.add(records, event.first_at, event.last_at)
-                self._starved = self._starved or not records
-                self._largest_bytes = max(self._largest_bytes, *(record.bytes for record in records), 0)
-            case events.Done(ask=ask) if (job := self._asked.pop(ask, None)) is not None:
-                job.ask = None
+                self._gathering.add(records, event.first_at, event.last_at)
+            case events.Done(ask=ask) if (job := self._asked.answered(ask)) is not None:
                 self._has_succeeded(job, event.positions or {})
-            case events.Failed(ask=ask) if (job := self._asked.pop(ask, None)) is not None:
+            case events.Failed(ask=ask) if (job := self._asked.answered(ask)) is not None:
                 self._has_failed(job, event.fault, event.of_lake)
             case _:
                 pass
@@ -257,10 +194,8 @@ class ConsumerMachine:
                 f"consumer {self._holding.consumer}: its lease has run out: no report has reached the brokers for "
                 f"{self._lease.length_s:g} s, and others may read its partitions by now"
             )
-        for ask, job in list(self._asked.items()):
-            if self._now >= job.no_answer_at:
-                del self._asked[ask]
-                self._has_failed(job, f"no answer within {job.limit_s:g} s", of_lake=True)
+        for job in self._asked.overdue(self._now):
+            self._has_failed(job, f"no answer within {job.limit_s:g} s", of_lake=True)
         if self._look.stop:
             self._leave()
         elif self._place is not None:
@@ -289,28 +224,25 @@ class ConsumerMachine:
 
     # What is asked of others
 
-    def _try(self, job: _Job) -> None:
+    def _try(self, job: jobs.Job) -> None:
         """Asks for it, where no answer is waited for and it is time to."""
         if job.ask is not None or self._now < job.try_again_at:
             return
-        self._asks = ask = self._asks + 1
-        self._asked[ask] = job
-        job.ask, job.no_answer_at = ask, self._now + job.limit_s
-        job.began = min(job.began, self._now)
+        ask = self._asked.ask(job, self._now)
         match job:
-            case _TakeOver(partitions=partitions):
+            case jobs.TakeOver(partitions=partitions):
                 told = {writer for partition in partitions for writer in self._seal.get(partition, ())}
                 self._actions.append(actions.TakeOver(ask, partitions, frozenset(told)))
-            case _Write():
+            case jobs.Write():
                 self._actions.append(actions.Write(ask, job.topic, job.version, job.batch))
-            case _Commit():
+            case jobs.Commit():
                 self._actions.append(actions.Commit(ask, job.positions))
             case _:
                 self._actions.append(actions.OpenSession(ask) if job is self._session else actions.TakePlace(ask))
 
-    def _has_succeeded(self, job: _Job, positions: Mapping[TopicPartition, Reached]) -> None:
+    def _has_succeeded(self, job: jobs.Job, positions: Mapping[TopicPartition, Reached]) -> None:
         match job:
-            case _TakeOver():
+            case jobs.TakeOver():
                 self._claim(positions)
                 self._due.placed.update(positions)
                 job.partitions = tuple(partition for partition in job.partitions if partition not in positions)
@@ -318,9 +250,9 @@ class ConsumerMachine:
                     self._has_failed(job, "no broker tells what its log holds", of_lake=False)
                 else:
                     del self._taking_over[job.topic]
-            case _Write():
+            case jobs.Write():
                 self._has_written(job)
-            case _Commit():
+            case jobs.Commit():
                 self._has_committed(job)
             case _ if job is self._place:
                 self._place = None
@@ -329,23 +261,23 @@ class ConsumerMachine:
                 self._note("a new Spark session is there" if self.ready else "a Spark session is there")
                 self._session, self.ready = None, True
 
-    def _has_failed(self, job: _Job, fault: str, of_lake: bool) -> None:
-        job.ask, job.fault = None, fault
+    def _has_failed(self, job: jobs.Job, fault: str, of_lake: bool) -> None:
+        job.fault = fault
         job.failures += 1
         job.try_again_at = self._now + pause_s(job.failures)
-        if isinstance(job, _Write):
+        if isinstance(job, jobs.Write):
             self._was_refused(job)
-        elif isinstance(job, _TakeOver) and of_lake:
+        elif isinstance(job, jobs.TakeOver) and of_lake:
             self._want_session()
         elif job is self._place:
             self._note("the place among the commands is not known yet", reason=fault)
         is_long = self._now - job.began >= self._settings.give_up_after_s
-        if job.in_vain and (is_long or (self._look.stop and isinstance(job, _Commit))):
+        if job.in_vain and (is_long or (self._look.stop and isinstance(job, jobs.Commit))):
             raise ConsumerError(f"consumer {self._holding.consumer} {job.in_vain}: {fault}")
 
     def _want_session(self) -> None:
         if self._session is None:
-            self._session = _Job(limit_s=self._settings.write_limit_s, in_vain="has no Spark session")
+            self._session = jobs.Job(limit_s=self._settings.write_limit_s, in_vain="has no Spark session")
 
     # Obeying, and leaving
 
@@ -361,9 +293,9 @@ class ConsumerMachine:
         if holding.applied == self._holding.applied:
             return
         self._holding = holding
-        self._measured_at = None
+        self._rate = self._rate.interrupted()
         self._give_up_taking_over(stopped)
-        self._batch.drop(stopped)
+        self._gathering.batch.drop(stopped)
         self._leave_unsettled(stopped)
         self._release(stopped)
         for partition in stopped:
@@ -396,7 +328,7 @@ class ConsumerMachine:
         for job in list(self._taking_over.values()):
             if not stopped.isdisjoint(job.partitions):
                 del self._taking_over[job.topic]
-                self._asked = {ask: each for ask, each in self._asked.items() if each is not job}
+                self._asked.withdraw(job)
 
     def _leave_unsettled(self, stopped: Set[TopicPartition]) -> None:
         """Lets go of partitions of which the lake has refused rows, without a commit: the claim stays as it is."""
@@ -432,8 +364,8 @@ class ConsumerMachine:
         if not self._claimed:
             self._due.positions[self._commands] = Committed(self._look.taken_to)
 
-    def _new_commit(self) -> _Commit:
-        return _Commit(limit_s=self._settings.give_up_after_s, in_vain="leaves without a commit")
+    def _new_commit(self) -> jobs.Commit:
+        return jobs.Commit(limit_s=self._settings.give_up_after_s, in_vain="leaves without a commit")
 
     def _commit(self) -> None:
         """Begins a commit, or tries the one again that failed."""
@@ -447,7 +379,7 @@ class ConsumerMachine:
         elif self._committing is not None:
             self._has_committed(self._committing)
 
-    def _has_committed(self, done: _Commit) -> None:
+    def _has_committed(self, done: jobs.Commit) -> None:
         self._committing = None
         for partition, position in done.positions.items():
             self._claimed.pop(partition, None)
@@ -470,7 +402,7 @@ class ConsumerMachine:
         to_place = self.to_place
         found, self._found = [partition for partition in self._found if partition in to_place], ()
         for topic, partitions in groupby(found, key=lambda partition: partition.topic):
-            new = _TakeOver(limit_s=self._settings.write_limit_s, topic=topic)
+            new = jobs.TakeOver(limit_s=self._settings.write_limit_s, topic=topic)
             job = self._taking_over.setdefault(topic, new)
             if job.ask is None and self._now >= job.try_again_at:
                 job.partitions = tuple(partitions)
@@ -481,9 +413,9 @@ class ConsumerMachine:
         if not self.ready or self._look.stop or self._inbox or self._committing is not None:
             self._actions.append(actions.Wait(LOOK_EVERY_S))
             return
-        batch, elapsed_s = self._batch, self._now - self._began
-        ask = self._phase.next_ask(batch.bytes, elapsed_s, self._largest_bytes, self._cycle is not None)
-        if ask is not None and not self._closed:
+        ask = self._gathering.next_ask(self._now, writing=self._cycle is not None)
+        batch = self._gathering.batch
+        if ask is not None:
             self._actions.append(ask)
         elif self._cycle is not None or (batch.records and self._session is not None):
             self._actions.append(actions.Wait(LOOK_EVERY_S))
@@ -491,19 +423,19 @@ class ConsumerMachine:
             self._actions.append(actions.Wait(min(wait_s, LOOK_EVERY_S)))
         else:
             if batch.records:
-                self._begin_write(batch, elapsed_s)
-            self._batch, self._began, self._starved, self._closed = Batch(), self._now, False, False
+                self._begin_write(self._gathering)
+            self._gathering = self._gathering.next(self._now)
             self._actions.append(actions.Wait(0.0))
 
-    def _begin_write(self, batch: Batch, fetch_s: float) -> None:
-        saturated = batch.bytes >= self._settings.batch_bytes and not self._starved
+    def _begin_write(self, gathered: Gathering) -> None:
+        batch = gathered.batch
         self._version += 1
-        self._largest_bytes = batch.largest_bytes
         self._record_bytes = batch.record_bytes
         self._pace = self._pace.after(batch.bytes, self._now)
-        self._cycle = _Cycle(self._now, fetch_s, whole=True, saturated=saturated)
+        fetch_s = self._now - gathered.began
+        self._cycle = jobs.Cycle(self._now, fetch_s, whole=True, saturated=gathered.is_full and not gathered.starved)
         for topic, of_topic in batch.split().items():
-            self._writes[topic] = _Write(
+            self._writes[topic] = jobs.Write(
                 limit_s=self._settings.write_limit_s,
                 topic=topic,
                 version=self._version,
@@ -513,33 +445,31 @@ class ConsumerMachine:
             )
             self._try(self._writes[topic])
 
-    def _has_written(self, write: _Write) -> None:
+    def _has_written(self, write: jobs.Write) -> None:
         self._wrote_at = self._now
         del self._writes[write.topic]
         self._claim(write.positions)
         if write.failures:
-            self._due.cycles.append(_Cycle(write.began, written=[write]))
+            self._due.cycles.append(jobs.Cycle(write.began, written=[write]))
             self._due.resumed.append(write.topic)
         elif self._cycle is not None:
             self._cycle.written.append(write)
 
-    def _was_refused(self, write: _Write) -> None:
+    def _was_refused(self, write: jobs.Write) -> None:
         """Reads no more of a topic whose table does not take its rows: they would only pile up behind them.
 
         It may have failed for want of a session, unless the lake has taken something since.
         """
         if write.failures == 1 and self._cycle is not None:
-            self._actions.append(actions.HoldBack(write.topic, self._batch.drop_topic(write.topic)))
+            self._actions.append(actions.HoldBack(write.topic, self._gathering.batch.drop_topic(write.topic)))
             self._cycle.whole = False
         if self._wrote_at <= write.began:
             self._want_session()
 
-    def _end(self, cycle: _Cycle) -> None:
+    def _end(self, cycle: jobs.Cycle) -> None:
         """Takes note of how long the batch took, and reports it."""
         size_bytes = sum(write.batch.bytes for write in cycle.written)
-        if cycle.whole and cycle.saturated and self._measured_at is not None:
-            self._rate = self._rate.after(size_bytes, self._now - self._measured_at)
-        self._measured_at = self._now if cycle.whole else None
+        self._rate = self._rate.ended(size_bytes, self._now, whole=cycle.whole, saturated=cycle.saturated)
         if cycle.written:
             records = sum(write.batch.records for write in cycle.written)
             reads = tuple(sorted((read for each in cycle.written for read in each.reads), key=lambda read: read.key))

@@ -26,10 +26,23 @@ class SaturatedRate:
     """What the newest saturated cycles tell."""
 
     _cycles: tuple[_Cycle, ...] = ()
+    _since: float | None = None
+    """When the last cycle ended, on any clock; none where the time since then tells nothing of the rate."""
 
     def after(self, size_bytes: int, seconds: float) -> "SaturatedRate":
         """With one more saturated cycle: of so many bytes of keys and values, in so many seconds (more than 0)."""
         return replace(self, _cycles=(*self._cycles, _Cycle(size_bytes, seconds))[-NEWEST:])
+
+    def ended(self, size_bytes: int, at: float, *, whole: bool, saturated: bool) -> "SaturatedRate":
+        """A cycle has ended then; `whole`: nothing of it failed, `saturated`: there was enough to do all the time."""
+        known = self
+        if whole and saturated and self._since is not None:
+            known = self.after(size_bytes, at - self._since)
+        return replace(known, _since=at if whole else None)
+
+    def interrupted(self) -> "SaturatedRate":
+        """Something else was done meanwhile: the cycle under way does not count."""
+        return replace(self, _since=None)
 
     def throughput(self, record_bytes: float, compression: float | None) -> Throughput | None:
         """What a report says of it; none while there are too few cycles.

@@ -105,6 +105,11 @@ class Decider:
         """It reads nothing any more, or is not counted on, and was not told to end."""
         self._fallen.add(consumer)
 
+    @property
+    def lost(self) -> frozenset[ConsumerId]:
+        """Who is gone of what is to be read; until a plan is made."""
+        return frozenset(self._lost.values())
+
     def take_as_found(self) -> None:
         """Nothing was decided yet: who reads what is as it is to be."""
         self.desired = self.group.assignment

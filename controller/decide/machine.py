@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 
+from controller.decide.backoff import Backoff
 from controller.decide.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
 from controller.decide.creation_limit import after_failure
 from controller.decide.decider import Decider
@@ -28,11 +29,12 @@ from controller.decide.events import (
 )
 from controller.decide.group import Member
 from controller.decide.handover import next_steps
+from controller.decide.hearing import CLAIM_EVERY_S, Hearing
 from controller.decide.question import Question
 from controller.decide.sizes import Size
 from controller.decide.triggers import Cause, interval_over
 from controller.settings import ControllerSettings
-from domain.assignment import ConsumerId
+from domain.assignment import Assignment, ConsumerId
 from domain.messages import (
     Action,
     ConsumerReport,
@@ -45,14 +47,7 @@ from domain.messages import (
 from domain.partitions import TopicPartition
 from solver.solution import Solution
 
-LONGEST_BACKOFF_S = 60.0
 SYNCHRONIZE_RESEND_S = 1.0
-CLAIM_EVERY_S = 2.0
-"""A controller says so often, and with every start, who acts and what the next one must know. Silence is told by what
-it hears of itself."""
-LONGEST_GAP_S = 4 * CLAIM_EVERY_S
-"""Where less of its own claims comes back, it could hear nothing: silence is counted anew, since it takes consumers a
-moment to be heard again."""
 
 
 class State(StrEnum):
@@ -99,17 +94,10 @@ class Controller:
         self._claimed_at = -math.inf
         self._claimed: Standing | None = None
         """How the group stood then."""
-        self._claims_on_their_way: dict[int, float] = {}
-        """When each was sent."""
-        self._heard_until = -math.inf
-        """Whatever was reported before this moment has been taken in."""
-        self._listens_since = -math.inf
-        """From this moment to that one claims have come back without a gap."""
+        self._hearing = Hearing()
         self._creating: set[ConsumerId] = set()
         """Those that it asked for and that were not ready yet."""
-        self._failures = 0
-        """Consumers lost or not created since one became ready."""
-        self._failed_at = -math.inf
+        self._backoff = Backoff()
 
     @property
     def state(self) -> State:
@@ -122,6 +110,11 @@ class Controller:
     @property
     def paused(self) -> bool:
         return self._decider.restraints.paused
+
+    @property
+    def desired(self) -> Assignment:
+        """Who reads what once the plan is carried out."""
+        return self._decider.desired
 
     @property
     def sizes(self) -> Mapping[TopicPartition, Size]:
@@ -142,8 +135,8 @@ class Controller:
                 for decision in decided:
                     self._decider.restraints.was_decided(decision.decided_at, decision)
                 self.group.former.inherit(beginning.unsealed, beginning.settled, beginning.of_strangers)
-                self._claimed_at = self._now
-                self._began_at = self._heard_until = self._listens_since = self._now
+                self._claimed_at = self._began_at = self._now
+                self._hearing.begin(self._now)
                 if beginning.speeds is not None:
                     self._decider.recalled(self._now, beginning.speeds)
                 for consumer in sorted(consumers):
@@ -154,7 +147,7 @@ class Controller:
             case ConsumerReported(report=report):
                 self._hear(report)
             case ClaimHeard(sequence=sequence):
-                self._hear_claim(sequence)
+                self._hearing.heard(sequence)
             case ConsumerGone(consumer=consumer):
                 member = self.group.remove(consumer)
                 if member and not member.condemned:
@@ -168,7 +161,7 @@ class Controller:
                     return self._answered(self._question, solution)
             case SolveFailed(plan=plan):
                 if plan == self._asked and self._question is not None:
-                    self._failed()
+                    self._backoff.failed(self._now)
                     self._question, self._considered_at = None, self._now
             case OperatorAsked(action=ControlAction.REPLAN):
                 self._decider.replan_asked = True
@@ -207,7 +200,8 @@ class Controller:
         if self._synchronized:  # before, a consumer may be found to be one of them
             former.settle_everywhere_sealed({partition.topic for partition in self._decider.interest.named})
         self._claims += 1
-        self._claimed_at = self._claims_on_their_way[self._claims] = self._now
+        self._claimed_at = self._now
+        self._hearing.sent(self._claims, self._now)
         members, limit = self.group.counted_on, self._decider.limit_at(self._now)
         self._claimed = self._standing
         return Claim(self._claims, self.paused, former.unsealed, former.settled, members, limit, self._claimed)
@@ -220,15 +214,6 @@ class Controller:
             hanging=tuple(sorted(self.group.taken)),
             avoided=self._decider.avoided,
         )
-
-    def _hear_claim(self, sequence: int) -> None:
-        sent_at = self._claims_on_their_way.get(sequence)
-        if sent_at is None:
-            return
-        self._claims_on_their_way = {n: at for n, at in self._claims_on_their_way.items() if n > sequence}
-        if sent_at - self._heard_until > LONGEST_GAP_S:
-            self._listens_since = sent_at
-        self._heard_until = sent_at
 
     # Synchronize
 
@@ -251,35 +236,31 @@ class Controller:
 
         Only silence that this controller has listened to counts: it may have been frozen itself, or cut off.
         """
-        settings, commands = self._settings, list[Command]()
+        settings, silence_s, commands = self._settings, self._hearing.silence_s, list[Command]()
         for consumer in self.group:
             member = self.group[consumer]
             if member.condemned:
                 continue
             if not self._synchronized:
-                silent = self._silence_s(member.heard_at) > settings.synchronize_timeout_s
+                silent = silence_s(member.heard_at) > settings.synchronize_timeout_s
                 # It reports while it writes, and obeys after that: to end it would cost more than to wait.
-                disobeys = self._silence_s(self._began_at) > settings.ready_timeout_s
+                disobeys = silence_s(self._began_at) > settings.ready_timeout_s
                 dead = member.barrier is not None and (silent or disobeys)
             elif member.state is ConsumerState.STARTING:
-                dead = self._silence_s(max(member.since, member.began_at)) > settings.ready_timeout_s
+                dead = silence_s(max(member.since, member.began_at)) > settings.ready_timeout_s
             else:
-                silent = self._silence_s(member.heard_at) > settings.heartbeat_timeout_s
-                dead = silent or self._silence_s(member.unheeded_since) > settings.obey_timeout_s
+                silent = silence_s(member.heard_at) > settings.heartbeat_timeout_s
+                dead = silent or silence_s(member.unheeded_since) > settings.obey_timeout_s
             if dead:
                 self.group.condemn(consumer)
                 self._fell(consumer)
                 commands.append(DeleteConsumer(consumer, self._carried))
         return commands
 
-    def _silence_s(self, since: float) -> float:
-        """How long it has been listened since then."""
-        return self._heard_until - max(since, self._listens_since)
-
     def _hear(self, report: ConsumerReport) -> None:
         member = self._decider.heard(self._now, report)
         if member is not None and member.state is ConsumerState.READY:
-            self._failures = 0
+            self._backoff.succeeded()
             self._ready(member)
 
     def _fell(self, consumer: ConsumerId) -> None:
@@ -290,7 +271,7 @@ class Controller:
             before, retry_s = self._decider.limit_at(self._now), self._settings.creation_retry_s
             others = len(self.group.alive)
             self._decider.limit = after_failure(before, self._now, consumer, others=others, retry_s=retry_s)
-        self._failed()
+        self._backoff.failed(self._now)
         self._decider.fell(consumer)
 
     def _ready(self, member: Member) -> None:
@@ -299,10 +280,6 @@ class Controller:
             del self._decider.refused[member.consumer]
             if self._decider.limit is not None and member.since > self._decider.limit.failed_at:
                 self._decider.limit = None
-
-    def _failed(self) -> None:
-        self._failures += 1
-        self._failed_at = self._now
 
     # Sentinel
 
@@ -319,7 +296,7 @@ class Controller:
         settings = self._settings
         if self._question is not None or self._now - self._speeds_at > settings.speeds_timeout_s:
             return []
-        too_early = self._now < max(self._failed_at + self._backoff_s, self._considered_at + settings.least_interval_s)
+        too_early = self._now < max(self._backoff.until, self._considered_at + settings.least_interval_s)
         if too_early and not self._decider.replan_asked:
             return []
         why = self._decider.why
@@ -333,11 +310,6 @@ class Controller:
         self._plan += 1
         self._asked, self._question = self._plan, self._decider.ask(self._now, why)
         return [Solve(self._plan, self._question.problem, settings.engine)]
-
-    @property
-    def _backoff_s(self) -> float:
-        """Grows with each failure, so that consumers which cannot start are not created over and over."""
-        return min(LONGEST_BACKOFF_S, 2.0**self._failures) if self._failures > 1 else 0.0
 
     # Reassign
 
@@ -374,7 +346,7 @@ class Controller:
     @property
     def _holds(self) -> bool:
         """Whether no consumers are created for a while, after failures."""
-        return self._now < self._failed_at + self._backoff_s
+        return self._now < self._backoff.until
 
     def _send(
         self,

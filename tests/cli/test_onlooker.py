@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cli.live.decide.onlooker import Onlooker
 from controller.decide.commands import Claim, Command, Publish
+from controller.decide.decider import BY_RULE
 from controller.decide.events import ConsumerReported, Event, OperatorAsked, Solved, SpeedsMeasured
 from controller.decide.history import claiming
 from controller.settings import ControllerSettings
@@ -15,8 +16,11 @@ from domain.messages import (
     ConsumerReport,
     ConsumerState,
     ControlAction,
+    ControllerClaim,
     ControlRequest,
     Decision,
+    DecisionKind,
+    Standing,
     Throughput,
     WriteSpeedReport,
 )
@@ -231,6 +235,26 @@ def test_a_plan_takes_the_spare_that_there_is() -> None:
     reports = report(1, 1000.0, "orders-0", "orders-1"), report(7, 1000.0)
     made = told(settings, {"orders-0": 70.0, "orders-1": 70.0}, *reports)
     assert {entry.consumer for entry in made.assignment} == {1, 7}
+
+
+def test_a_consumer_that_is_replaced_under_its_number_before_anybody_hears_of_it_is_lost_once() -> None:
+    """`kcga plan` answered that it was gone until the next decision: its successor's first report told it so again."""
+    onlooker = Onlooker(SETTINGS, 1)
+    counted_on = Standing(began_at=1000.0, counted_on=(1,))
+    onlooker.take(1000.0, ControllerClaim(epoch=1, incarnation="c", sent_at=1000.0, standing=counted_on))
+    onlooker.take(1000.0, report(1, 1000.0, "orders-0"))
+    onlooker.take(1000.0, decision(1, 1000.0, {"orders-0": (None, 1)}, epoch=1))
+    onlooker.take(1001.0, write_speeds(1001.0, {"orders-0": 10.0}))
+    again = decision(2, 1002.0, {"orders-0": (None, 1)}, epoch=1).model_copy(update={"lost": (1,)})
+    onlooker.take(1002.0, again.model_copy(update={"engine": BY_RULE}))
+    onlooker.take(1002.0, again.model_copy(update={"number": 3}))
+    for at, names in ((1003.0, ()), (1004.0, ("orders-0",))):
+        onlooker.take(at, report(1, at, *names, incarnation="b", sequence=int(at)))
+    onlooker.take(1004.0, ControllerClaim(epoch=1, incarnation="c", sequence=1, sent_at=1004.0, standing=counted_on))
+    onlooker.take(1011.0, write_speeds(1011.0, {"orders-0": 10.0}))
+    made = onlooker.decide(1011.0, lambda problem, _: solve_exhaustively(problem))
+    assert made is not None
+    assert (made.lost, made.grounds) == ((), DecisionKind.VOLUNTARY)
 
 
 def test_without_fresh_speeds_nothing_is_decided_but_what_gives_partitions_a_reader() -> None:

@@ -27,6 +27,7 @@ from consumer.offsets import GroupOffsets
 from consumer.settings import ConsumerSettings
 from domain.messages import Action, ConsumerCommand, ConsumerState, PartitionRef, writer
 from domain.partitions import OffsetRange, TopicPartition
+from tests.checked_machines import checked_consumer
 from tests.frozen import Freezer
 
 TOPIC, GROUP, INCARNATION = "orders", "group", "a"
@@ -181,7 +182,7 @@ class _Running:
         goes_on = True
         while goes_on and not self.machine.ended:
             found = tuple(sorted(self.machine.to_place)) if self.machine.ready else ()
-            *wanted, last = self.machine.handle(*noticed, events.Looked(NOW, stop=self.stop, found=found))
+            *wanted, last = checked_consumer(self.machine, *noticed, events.Looked(NOW, stop=self.stop, found=found))
             noticed = []
             for action in (*wanted, last):
                 asked = self._perform(action, noticed)
@@ -252,7 +253,7 @@ class _Running:
         )
 
 
-_TELLS_NOTHING = {"_settings", "_actions", "_asks", "_asked", "_look", "_reports", "_rate", "_measured_at"}
+_TELLS_NOTHING = {"_settings", "_actions", "_asked", "_look", "_reports", "_rate"}
 """What only counts, is the same for all, is said in another place too, or is reported and nothing else."""
 
 

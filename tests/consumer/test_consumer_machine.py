@@ -17,6 +17,7 @@ from consumer.settings import ConsumerSettings
 from domain.messages import Action as Do
 from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, PartitionRef
 from domain.partitions import TopicPartition
+from tests.checked_machines import checked_consumer
 
 PARTITIONS = tuple(TopicPartition(topic, number) for topic in ("clicks", "orders") for number in range(2))
 COMMANDS = TopicPartition("consumer.metadata", 1)
@@ -64,7 +65,7 @@ class Play:
         arrived = self.now if reports_arrive else None
         found = tuple(sorted(self.machine.to_place)) if self.machine.ready else ()
         looked = events.Looked(self.now, self.stop, arrived, commands, self.sequence, found)
-        for action in self.machine.handle(*fetched, *happened, looked):
+        for action in checked_consumer(self.machine, *fetched, *happened, looked):
             self.perform(action)
 
     def perform(self, action: Action) -> None:

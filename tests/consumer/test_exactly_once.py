@@ -58,6 +58,8 @@ WHILE_IT_TAKES_OVER = [
     fault(KILL, "during", "seal", seconds=0.3),
     fault(KILL, "before", "write"),
 ]
+HALF_WAY = fault(KILL, "during", "write", call=2, seconds=0.6)
+"""Whoever takes over has something to write."""
 WITH_A_JVM_OF_ITS_OWN = [
     *(in_flight(seed) for seed in range(30, 33)),
     fault(KILL, "after", "write", call=2),
@@ -172,7 +174,7 @@ def test_a_kill_while_it_reads_costs_no_record_and_doubles_none(
 def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
     fault: Fault, scene: Scene, each_once: EachOnce
 ) -> None:
-    assert killed(scene.begin(1, in_flight(seed=20), told=False))
+    assert killed(scene.begin(1, HALF_WAY, told=False))
     assert killed(scene.begin(2, fault, told=False))
     scene.begin(3, told=False, batch_bytes=ALL_AT_ONCE)
     scene.read_the_rest()

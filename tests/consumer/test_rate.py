@@ -53,3 +53,16 @@ def test_a_limit_keeps_batches_apart_by_what_they_take_and_makes_up_for_nothing(
 
 def test_without_a_limit_nothing_waits() -> None:
     assert Pace(None).after(5_000_000, 100.0).wait_s(100.0) == 0
+
+
+def test_only_cycles_that_follow_one_another_without_a_break_count() -> None:
+    rate = SaturatedRate()
+    for at in range(4):
+        rate = rate.ended(100, float(at), whole=True, saturated=True)
+    told = rate.throughput(1.0, None)
+    assert told is not None
+    assert (told.cycles, told.bytes_per_s) == (3, 100.0), "before the first there was none"
+    broken = rate.interrupted().ended(900, 4.0, whole=True, saturated=True)
+    refused = rate.ended(900, 4.0, whole=False, saturated=True).ended(900, 5.0, whole=True, saturated=True)
+    idle = rate.ended(900, 4.0, whole=True, saturated=False)
+    assert [each.throughput(1.0, None) for each in (broken, refused, idle)] == [told] * 3

@@ -33,6 +33,7 @@ from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, ConsumerState, ControlAction, Order
 from domain.partitions import TopicPartition
+from tests.checked_machines import checked, checked_consumer
 from tests.controller.simulated_lake import GROUP, Lake
 from tests.frozen import Freezer
 
@@ -67,8 +68,8 @@ class Picture(NamedTuple):
 
 _TELLS_NOTHING = {
     *("_settings", "settings", "_restraints", "restraints"),
-    *("_plan", "_carried", "_asked", "_sequence", "_claims", "_claims_on_their_way", "_measured_at", "measured_at"),
-    *("_actions", "_asks", "_look", "_reports", "_rate", "_pace", "_reported_at"),
+    *("_plan", "_carried", "_asked", "_sequence", "_claims", "_on_their_way", "_measured_at", "measured_at"),
+    *("_actions", "_look", "_reports", "_rate", "_pace", "_reported_at"),
     *("since", "heard_at", "began_at"),
 }
 """What is the same for all, only counts, is said in another place too, or is reported and nothing else; and moments
@@ -192,13 +193,15 @@ class Controllers:
     Args:
         settings: with `LIMITS`.
         has_barriers: whether those that begin have consumers obey them first; otherwise a report is enough.
+        holds: whether what always holds is asked after every turn: it does where no guard is broken.
     """
 
-    def __init__(self, settings: ControllerSettings, *, has_barriers: bool = True) -> None:
+    def __init__(self, settings: ControllerSettings, *, has_barriers: bool = True, holds: bool = True) -> None:
         self.pictures: list[Picture] = []
         self.facts: list[Facts] = []
         self._settings = settings
         self._has_barriers = has_barriers
+        self._handle = checked if holds else Controller.handle
         self._freezer = Freezer(settings)
         self._frozen: list[tuple[bytes, float]] = []
         """With the moment that it is."""
@@ -207,7 +210,7 @@ class Controllers:
 
     def begun(self, epoch: int, started: Started) -> Done:
         controller = Controller(self._settings, epoch)
-        commands = controller.handle(replace(started, at=BEGINNING))
+        commands = self._handle(controller, replace(started, at=BEGINNING))
         return self._done(controller, BEGINNING, epoch, None, commands)
 
     def after(self, state: int, what: Hashable, *happened: Event, later: float = 0.0) -> Done:
@@ -216,7 +219,7 @@ class Controllers:
         if known is None:
             controller, now = self._thawed(state)
             now += later
-            commands = controller.handle(*(replace(event, at=now) for event in happened))
+            commands = self._handle(controller, *(replace(event, at=now) for event in happened))
             known = self._after[state, what] = self._done(controller, now, *self.facts[state][:2], commands)
         return known
 
@@ -227,13 +230,23 @@ class Controllers:
         known = self._after.get((state, what))
         if known is None:
             controller, now = self._thawed(state)
-            commands = _listen(controller, now, controller.group.keys())
+            commands = self._listen(controller, now, controller.group.keys())
             now += after_s
             if not silent:
                 controller.group[consumer].heard_at = now
-            commands += _listen(controller, now, controller.group.keys() - {consumer})
+            commands += self._listen(controller, now, controller.group.keys() - {consumer})
             known = self._after[state, what] = self._done(controller, now, *self.facts[state][:2], commands)
         return known
+
+    def _listen(self, controller: Controller, now: float, in_time: Iterable[ConsumerId]) -> list[Command]:
+        """The controller hears its own claim, and of these consumers it was heard in time."""
+        for consumer in list(in_time):
+            member = controller.group[consumer]
+            member.since = member.heard_at = member.began_at = now
+            member.pending = {partition: replace(pending, since=now) for partition, pending in member.pending.items()}
+        commands = self._handle(controller, OperatorAsked(now, ControlAction.RESUME))
+        claim = next(command for command in commands if isinstance(command, Claim))
+        return [*commands, *self._handle(controller, ClaimHeard(now, claim.sequence))]
 
     def _thawed(self, state: int) -> tuple[Controller, float]:
         frozen, now = self._frozen[state]
@@ -263,17 +276,6 @@ class Controllers:
             )
             self.facts.append(facts)
         return Done(found, tuple(commands))
-
-
-def _listen(controller: Controller, now: float, in_time: Iterable[ConsumerId]) -> list[Command]:
-    """The controller hears its own claim, and of these consumers it was heard in time."""
-    for consumer in list(in_time):
-        member = controller.group[consumer]
-        member.since = member.heard_at = member.began_at = now
-        member.pending = {partition: replace(pending, since=now) for partition, pending in member.pending.items()}
-    commands = controller.handle(OperatorAsked(now, ControlAction.RESUME))
-    claim = next(command for command in commands if isinstance(command, Claim))
-    return [*commands, *controller.handle(ClaimHeard(now, claim.sequence))]
 
 
 # The consumers
@@ -343,7 +345,7 @@ class _Running:
         goes_on = True
         while goes_on and not self.machine.ended:
             found = tuple(sorted(self.machine.to_place)) if self.machine.ready else ()
-            *wanted, last = self.machine.handle(*noticed, events.Looked(0.0, stop=self.stop, found=found))
+            *wanted, last = checked_consumer(self.machine, *noticed, events.Looked(0.0, stop=self.stop, found=found))
             noticed = []
             for action in (*wanted, last):
                 self._perform(action, noticed)

@@ -219,7 +219,8 @@ class Model:
     ) -> None:
         self.partitions = partitions
         self.guards = guards
-        self.controllers = Controllers(settings, has_barriers=guards.has_barriers)
+        holds = guards._replace(claims_say_what_each_may_read=True) == ALL_GUARDS
+        self.controllers = Controllers(settings, has_barriers=guards.has_barriers, holds=holds)
         self.consumers = Consumers()
 
     def beginning(self, faults: Faults) -> World:

@@ -19,6 +19,7 @@ from consumer.settings import ConsumerSettings
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, ConsumerReport, Throughput, writer
 from domain.partitions import TopicPartition
+from tests.checked_machines import checked_consumer
 from tests.controller.simulated_lake import GROUP, Append, FencedError, Lake
 
 AT_ONCE = 5
@@ -102,7 +103,7 @@ class FakeConsumer:
         self.now += seconds * self.pace
         try:
             happened = [*self._fetched(lake), *self._answers(lake), self._looked()]
-            for action in self._machine.handle(*happened):
+            for action in checked_consumer(self._machine, *happened):
                 self._perform(action)
         except (FencedError, ConsumerError):
             self.ended = True

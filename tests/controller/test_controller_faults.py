@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from controller.decide.machine import CLAIM_EVERY_S, State
+from controller.decide.hearing import CLAIM_EVERY_S
+from controller.decide.machine import State
 from controller.settings import ControllerSettings
 from domain.partitions import TopicPartition
 from tests.controller.world import World
@@ -237,7 +238,7 @@ def test_however_slow_it_all_is_nobody_is_sealed_and_every_record_is_read_once(
     commits_at_once: float, tells_at_once: float
 ) -> None:
     """Partitions come and go while they are written, committed or taken over."""
-    for seed in range(10):
+    for seed in range(examples(10)):
         world = a_world(seed, 0.0)
         world.lake.commits_at_once, world.lake.tells_at_once = commits_at_once, tells_at_once
         for _ in range(15):

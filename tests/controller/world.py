@@ -38,6 +38,7 @@ from domain.messages import (
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
 from solver import Problem, Solution
+from tests.checked_machines import checked
 from tests.controller.exhaustive import solve_exhaustively
 from tests.controller.simulated_consumer import FakeConsumer
 from tests.controller.simulated_lake import Lake
@@ -135,7 +136,7 @@ class World:
 
     def handle(self, *events: Event) -> None:
         if self.listens:
-            for command in self.controller.handle(*events):
+            for command in checked(self.controller, *events):
                 self.perform(command)
 
     def perform(self, command: Command) -> None:

@@ -136,9 +136,16 @@ class Onlooker:
 
     def _take_decision(self, at: float, decision: Decision) -> None:
         self._begin()
-        decider = self._decider
+        decider, group = self._decider, self._decider.group
+        ended = [consumer for consumer in decision.lost if consumer not in decider.lost]
+        for consumer in ended:  # the controller sees it before it says it
+            group.remove(consumer)
+            decider.fell(consumer)
+        decider.catch_up()
         if all(member.throughput is None for member in decider.group.values()):
             decider.learned(decider.settings.as_decided(decision))
         decider.decided(at, decision)
+        for consumer in decider.desired.consumers.intersection(ended):
+            group.add(consumer, at)
         self._newest = max(self._newest, decision.number)
         self._carries |= decision.carried_out
