@@ -1,5 +1,6 @@
 """The topics on a cluster: those that kcga's components talk through are made, those that are read must exist."""
 
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -24,6 +25,7 @@ from domain.topics import TopicNames
 log = structlog.get_logger(__name__)
 
 REQUEST_TIMEOUT_S = 15.0
+LOOK_EVERY_S = 0.02
 AN_HOUR_MS = 3_600_000
 TEN_MINUTES_MS = 600_000
 MEGABYTE = 2**20
@@ -94,7 +96,7 @@ class Cluster:
     def create(
         self, topics: Mapping[str, int], *, settings: Mapping[str, Mapping[str, int | str]] | None = None
     ) -> None:
-        """Creates the topics that do not exist, with so many partitions each.
+        """Creates the topics that do not exist, with so many partitions each; returns once they can be used.
 
         Args:
             topics: how many partitions each has.
@@ -118,6 +120,20 @@ class Cluster:
                 # Another component may have made it in the meantime.
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise KcgaError(f"the topic {name} cannot be created: {reason(error.args[0])}") from error
+        self._wait_until_told({topic.topic: topic.num_partitions for topic in missing})
+
+    def _wait_until_told(self, made: Mapping[str, int]) -> None:
+        """Brokers learn of a topic after it was made: until then each says that there is none."""
+        deadline = time.monotonic() + REQUEST_TIMEOUT_S
+        while True:
+            told = self.partitions()
+            untold = [name for name, count in made.items() if told.get(name, 0) < count]
+            if not untold:
+                return
+            if time.monotonic() > deadline:
+                log.warning("topics were made, and the brokers do not tell of them", topics=untold)
+                return
+            time.sleep(LOOK_EVERY_S)
 
     def bound(self, settings: Mapping[str, Mapping[str, int | str]]) -> None:
         """Gives topics those of the settings that they have from the broker only: what somebody set for a topic stays.
@@ -173,6 +189,7 @@ class Cluster:
                     f"{names.metadata} has {existing} partitions; consumers up to {highest_consumer} need "
                     f"{highest_consumer + 1}, and they cannot be added: {reason(error.args[0])}"
                 ) from error
+            self._wait_until_told({names.metadata: highest_consumer + 1})
 
 
 def _bounds(retention_ms: int, *, segment_ms: int, megabytes: int) -> dict[str, int | str]:

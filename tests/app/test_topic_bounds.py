@@ -24,10 +24,16 @@ class Admin:
         """What is set for each topic itself."""
         self.refuses: int | None = None
         """With what error it answers who asks for settings."""
+        self.learns_late = 0
+        """So often the broker that is asked does not know yet of a topic that was made."""
 
     def list_topics(self, timeout: float) -> Any:
         del timeout
-        return SimpleNamespace(topics={name: SimpleNamespace(partitions=range(9)) for name in self.topics})
+        listed = {name: SimpleNamespace(partitions=range(9)) for name in self.topics}
+        if listed and self.learns_late:
+            self.learns_late -= 1
+            return SimpleNamespace(topics={})
+        return SimpleNamespace(topics=listed)
 
     def create_topics(self, new: list[NewTopic], operation_timeout: float) -> dict[str, Future[None]]:
         del operation_timeout
@@ -74,6 +80,24 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
 
 def ensure() -> None:
     Cluster("nowhere:1").ensure_internal_topics(NAMES, highest_consumer=8)
+
+
+def test_a_topic_that_was_made_can_be_used_at_once(admin: Admin) -> None:
+    """Brokers learn of it one after the other, and those that have not say that there is none."""
+    admin.learns_late = 3
+    cluster = Cluster("nowhere:1")
+    cluster.create({"orders": 9})
+    assert admin.learns_late == 0
+    assert cluster.partitions() == {"orders": 9}
+
+
+def test_whom_brokers_never_tell_of_a_topic_that_it_made_goes_on(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "REQUEST_TIMEOUT_S", 0.1)
+    said: list[list[str]] = []
+    monkeypatch.setattr(topics.log, "warning", lambda _, topics: said.append(topics))
+    admin.learns_late = 1_000_000
+    Cluster("nowhere:1").create({"orders": 9})
+    assert said == [["orders"]]
 
 
 def test_no_partition_of_the_metadata_topic_ever_holds_more_than_tens_of_megabytes(admin: Admin) -> None:
