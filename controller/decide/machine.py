@@ -40,6 +40,7 @@ from domain.messages import (
     ConsumerReport,
     ConsumerState,
     ControlAction,
+    CreationLimit,
     Decision,
     Order,
     Standing,
@@ -92,8 +93,8 @@ class Controller:
         """What the last decision was about, where it changed nothing: the same need not be considered again at once."""
         self._claims = 0
         self._claimed_at = -math.inf
-        self._claimed: Standing | None = None
-        """How the group stood then."""
+        self._claimed: tuple[Standing, CreationLimit | None] | None = None
+        """How the group stood then, and what limited it."""
         self._hearing = Hearing()
         self._creating: set[ConsumerId] = set()
         """Those that it asked for and that were not ready yet."""
@@ -193,7 +194,7 @@ class Controller:
 
     def _tell(self) -> list[Command]:
         """Claims the group anew where it does not stand any more as was claimed: plans rest on it."""
-        return [] if self._claimed == self._standing else [self._claim()]
+        return [] if self._claimed == (self._standing, self._decider.limit) else [self._claim()]
 
     def _claim(self) -> Claim:
         former = self.group.former
@@ -202,9 +203,9 @@ class Controller:
         self._claims += 1
         self._claimed_at = self._now
         self._hearing.sent(self._claims, self._now)
-        members, limit = self.group.counted_on, self._decider.limit_at(self._now)
-        self._claimed = self._standing
-        return Claim(self._claims, self.paused, former.unsealed, former.settled, members, limit, self._claimed)
+        members, limit, standing = self.group.counted_on, self._decider.limit_at(self._now), self._standing
+        self._claimed = standing, self._decider.limit
+        return Claim(self._claims, self.paused, former.unsealed, former.settled, members, limit, standing)
 
     @property
     def _standing(self) -> Standing:

@@ -3,7 +3,7 @@
 from copy import deepcopy
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cli.live.decide.onlooker import Onlooker
@@ -177,6 +177,24 @@ def befall(world: WatchedWorld, what: str) -> None:
 
 @pytest.mark.explores
 @settings(max_examples=examples(60), deadline=None)
+@example(  # it was not claimed in time that a limit was lifted
+    seed=51486518,
+    chaos=0.2,
+    learns=False,
+    spares=0,
+    pinned={"orders-0": 2},
+    budget=None,
+    happenings=["a death", "a death", "a backlog", "a silence", "no room", "a death", "room", "load"],
+)
+@example(  # a consumer was replaced at the moment at which another ceased to read what it was to get
+    seed=11327,
+    chaos=0.0,
+    learns=True,
+    spares=2,
+    pinned={"orders-3": 1},
+    budget=None,
+    happenings=["load", "load", "room", "a restart"],
+)
 @given(
     seed=st.integers(0, 2**32),
     chaos=st.sampled_from([0.0, 0.0, 0.2]),

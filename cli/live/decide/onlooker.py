@@ -51,6 +51,9 @@ class Onlooker:
 
     def take(self, at: float, message: MessageToController | Decision | WriteSpeedReport) -> None:
         """A message came, at `at`, or when the one before it did."""
+        # Reports that come at once the controller takes together.
+        if at > self._now or not isinstance(message, ConsumerReport):
+            self._decider.catch_up()
         self._now = at = max(self._now, at)
         match message:
             case WriteSpeedReport():
@@ -70,7 +73,6 @@ class Onlooker:
                 self._take_decision(at, message)
             case _:
                 pass
-        self._decider.catch_up()
 
     def decide(self, at: float, solve: Solve) -> Decision | None:
         """The controller's next decision, if it is made now; None without fresh speeds, unless something is unread."""
