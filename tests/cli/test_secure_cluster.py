@@ -18,7 +18,6 @@ from confluent_kafka.admin import (
     AclPermissionType,
     AdminClient,
     ConfigResource,
-    NewTopic,
     ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
@@ -98,6 +97,10 @@ class Cluster:
         access = self.security.client_settings(user, password)
         return {**access, "bootstrap.servers": self.broker.bootstrap_servers}
 
+    def make(self, partitions: int, *topics: str) -> None:
+        """Those that there are not yet."""
+        Topics(self.broker.bootstrap_servers, self.client("admin")).create(dict.fromkeys(topics, partitions))
+
     def grant(self, wanted: list[Right]) -> None:
         bindings = [binding(right, operation) for right in wanted for operation in right.operations]
         for granted in self.admin.create_acls(bindings).values():
@@ -148,7 +151,7 @@ def cluster(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
         ]
         for altered in made.admin.alter_user_scram_credentials(upsertions).values():
             altered.result(30)
-        made.admin.create_topics([NewTopic(DATA, num_partitions=2, replication_factor=1)])[DATA].result(30)
+        made.make(2, DATA)
         yield made
 
 
@@ -227,8 +230,7 @@ class TestRefusals:
         settings = load(settings_of("monitor"))
         without = [r for r in rights(settings) if r.component is Component.MONITOR and r.resource is Resource.TOPIC]
         cluster.grant(without)
-        for name in (settings.topics.write_speed, METADATA, settings.topics.decisions):
-            cluster.admin.create_topics([NewTopic(name, num_partitions=16, replication_factor=1)])[name].result(30)
+        cluster.make(16, settings.topics.write_speed, METADATA, settings.topics.decisions)
         log = tmp_path / "monitor.log"
         with running("monitor", settings_of("monitor"), log):
             wait_until(lambda: "the operation Describe on the resource Cluster" in log.read_text(), log)
@@ -331,9 +333,7 @@ def test_what_one_has_no_right_to_write_is_refused(cluster: Cluster, settings_of
     settings = load(settings_of("controller"))
     cluster.grant(list(rights(settings)))
     topics = settings.topics
-    for name in (topics.write_speed, topics.metadata, topics.decisions):
-        if name not in cluster.admin.list_topics(timeout=30).topics:
-            cluster.admin.create_topics([NewTopic(name, num_partitions=16, replication_factor=1)])[name].result(30)
+    cluster.make(16, topics.write_speed, topics.metadata, topics.decisions)
     refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert refusal(cluster.client("kcga-stranger"), topics.metadata) == refused
     assert refusal(cluster.client("kcga-monitor"), topics.metadata) == refused
@@ -349,9 +349,7 @@ def test_the_controller_bounds_topics_that_exist_and_who_may_not_leaves_that_to_
     settings = load(settings_of("controller"))
     cluster.grant(list(rights(settings)))
     names = settings.topics.names
-    for name in (names.write_speed, names.metadata, names.decisions):
-        if name not in cluster.admin.list_topics(timeout=30).topics:
-            cluster.admin.create_topics([NewTopic(name, num_partitions=16, replication_factor=1)])[name].result(30)
+    cluster.make(16, names.write_speed, names.metadata, names.decisions)
     for component in ("monitor", "controller"):
         kafka = load(settings_of(component)).kafka
         seen = Topics(kafka.bootstrap_servers, kafka.client)

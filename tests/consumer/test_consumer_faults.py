@@ -11,10 +11,10 @@ from typing import Any
 
 import psutil
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from app.jars import DELTA, KAFKA, obtain
 from app.java import Java
+from app.topics import Cluster
 from consumer.runner import LeaseError
 from consumer.settings import ConsumerSettings
 from consumer.verify import PartitionAccount, verify
@@ -172,12 +172,7 @@ def test_brokers_that_are_away_for_a_moment_cost_no_record_and_for_longer_than_t
 ) -> None:
     partition = TopicPartition(f"{unique_name}.data", 0)
     metadata_topic = f"{unique_name}.metadata"
-    admin = AdminClient({"bootstrap.servers": own_broker.bootstrap_servers})  # what it creates ends with it
-    created = admin.create_topics(
-        [NewTopic(partition.topic, num_partitions=1), NewTopic(metadata_topic, num_partitions=2)]
-    )
-    for topic in created.values():
-        topic.result(30.0)
+    Cluster(own_broker.bootstrap_servers).create({partition.topic: 1, metadata_topic: 2})
     driver = Driver(own_broker.bootstrap_servers, metadata_topic, unique_name)
     servers = {"bootstrap_servers": own_broker.bootstrap_servers}
     settings = {"settings": ConsumerSettings(**consumer_settings)}

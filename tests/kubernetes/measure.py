@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic
 from kubernetes import client
 
 from app.jars import DELTA, KAFKA, obtain
 from app.java import find_java
+from app.topics import Cluster
 from bench.figures import markdown_table, run_facts, write_page
 from bench.quiet import LoadBefore, add_busy, await_quiet
 from controller.kubernetes.decide.deployment import parse_template
@@ -143,8 +143,7 @@ def main() -> None:
         SparkConnectServer(Path(made, "spark"), jars=obtain(DELTA), java=java) as spark,
     ):
         figures = measure_fleet(control_plane)
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(timeout=30)
+        Cluster(broker.bootstrap_servers).create({TOPIC: PARTITIONS})
         consumer = {"spark_remote": spark.remote, "lake_root": str(Path(made, "lake"))}
         with a_group(control_plane, node, broker.bootstrap_servers, TOPIC, consumer, Path(made)) as group:
             figures |= measure_group(group)
