@@ -6,6 +6,7 @@ and say so; none is skipped. Tests that need a program of the system's (`tests.t
 unless CI=true; how many, and why, is said at the end.
 """
 
+import gc
 import os
 import time
 import uuid
@@ -41,6 +42,8 @@ _NO_TIME_S, _SOME_TIME_S, _LONG_S = 0.0, 2.0, 10.0
 
 def pytest_configure(config: pytest.Config) -> None:
     """The process that the run began with has the services, and those that it began ask it for them."""
+    # Explorations keep what they have seen: looking through it for cycles as often as by default takes a seventh more.
+    gc.set_threshold(100_000, 20, 50)
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker is not None:
         config.stash[_SERVICES] = services_of(worker["services"], bytes.fromhex(worker["services_key"]))
@@ -76,6 +79,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _REAL_SERVICES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
     items.sort(key=_takes_s, reverse=True)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays, and holds no cycle that anybody waits for."""
+    gc.freeze()
 
 
 def _takes_s(item: pytest.Item) -> float:

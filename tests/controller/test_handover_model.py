@@ -100,8 +100,8 @@ def test_so_it_is_where_claims_do_not_say_what_each_may_read(faults: Faults) -> 
     [
         (Guards(seals=False), Faults(escapes=1)),
         (Guards(has_barriers=False), Faults(replacements=1)),
-        (Guards(claims_name_members=False), Faults(escapes=1, replacements=1)),
-        (Guards(claims_with_starts=False), Faults(escapes=1, replacements=1)),
+        pytest.param(Guards(claims_name_members=False), Faults(escapes=1, replacements=1), marks=pytest.mark.slow(5)),
+        pytest.param(Guards(claims_with_starts=False), Faults(escapes=1, replacements=1), marks=pytest.mark.slow(5)),
         pytest.param(Guards(tells_what_it_takes_over=False), Faults(escapes=1, deaths=1), marks=pytest.mark.slow(15)),
     ],
     ids=[
