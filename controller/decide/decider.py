@@ -14,7 +14,7 @@ from controller.decide.group import Group, Member
 from controller.decide.interest import Interest
 from controller.decide.mending import mended, numbered
 from controller.decide.plan import decide
-from controller.decide.question import Question, Situation, pose
+from controller.decide.question import Question, Situation, pose, with_room
 from controller.decide.restraint import Restraints
 from controller.decide.sizes import Size, Sizes
 from controller.decide.spares import spares
@@ -257,13 +257,15 @@ class Decider:
         at_once = {consumer for consumer in alive if self.group[consumer].accepts_partitions}
         unread = problem.speeds.keys() - plan.keys()
         begin = alive | desired | plan.consumers
-        if question.situation.limit is None:
-            begin |= {problem.pinned[partition] for partition in unread & problem.pinned.keys()}
         most = problem.max_consumers or self.settings.max_consumers
+        pins = {partition: problem.pinned[partition] for partition in unread & problem.pinned.keys()}
+        pins = with_room(pins, plan.consumers, most)
+        if question.situation.limit is None:
+            begin |= set(pins.values())
         free = (number for number in self._free if number not in begin)
         new = islice(free, max(0, most - len(plan.consumers)))
         able = (at_once, begin - at_once)
-        return mended(plan, unread, problem.speeds, self.settings.packing, able, new, problem.pinned)
+        return mended(plan, unread, problem.speeds, self.settings.packing, able, new, pins)
 
     def _with_unmeasured(self, plan: Mapping[TopicPartition, ConsumerId]) -> Assignment:
         """The plan, and the partitions that have no speed yet where they are: what is not known is not moved."""

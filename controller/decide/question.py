@@ -100,7 +100,7 @@ def pose(situation: Situation, settings: ControllerSettings, *, forced: bool = F
         problem = _problem(situation, settings, situation.highest)
         return Question(situation, DecisionKind.VOLUNTARY, problem, situation.highest, broken, limit)
     if situation.paused:
-        problem = _problem(situation, settings, sizes, immovable=frozenset(kept))
+        problem = _problem(situation, settings, sizes, immovable=kept)
     else:
         problem = _problem(situation, settings, sizes, at_least=len(situation.current.consumers))
     return Question(situation, DecisionKind.FORCED, problem, sizes, broken, limit)
@@ -114,19 +114,29 @@ def _most_consumers(situation: Situation, settings: ControllerSettings) -> int:
     return min(settings.max_consumers, max(1, situation.limit.most, len(needed)))
 
 
+def with_room(
+    pins: Mapping[TopicPartition, ConsumerId], consumers: Set[ConsumerId], most: int
+) -> dict[TopicPartition, ConsumerId]:
+    """The pins to consumers that read, and to as many others as may: to be read goes before where it is pinned."""
+    others = sorted(set(pins.values()) - consumers)[: max(0, most - len(consumers))]
+    return {partition: consumer for partition, consumer in pins.items() if consumer in {*consumers, *others}}
+
+
 def _problem(
     situation: Situation,
     settings: ControllerSettings,
     sizes: Mapping[TopicPartition, Size],
     *,
     at_least: int = 0,
-    immovable: frozenset[TopicPartition] = frozenset(),
+    immovable: Assignment | None = None,
 ) -> Problem:
-    pinned: dict[TopicPartition, ConsumerId] = {
+    pinned: Mapping[TopicPartition, ConsumerId] = {
         partition: consumer
         for partition, consumer in settings.pins.items()
-        if partition not in immovable and consumer not in situation.taken
+        if partition not in (immovable or ()) and consumer not in situation.taken
     }
+    if immovable is not None:
+        pinned = with_room(pinned, immovable.consumers, settings.max_consumers)
     speeds = {partition: size.total for partition, size in sizes.items()}
     capacity = settings.consumer_capacity
     loads = situation.current.loads(speeds)
@@ -142,7 +152,7 @@ def _problem(
         # A limit that cannot be reached is none: the solver knows shorter ways to a plan without it.
         max_consumers=settings.max_consumers if settings.max_consumers < len(sizes) else None,
         pinned=pinned,
-        immovable=immovable,
+        immovable=frozenset(immovable or ()),
         time_limit_s=settings.time_limit_s,
         absolute_gap=min(settings.weight, 1.0) * settings.rscore_tolerance,
     )

@@ -218,6 +218,15 @@ def test_an_operator_that_asks_for_a_plan_gets_it_also_while_paused() -> None:
     paused=True,
     manual=False,
 )
+@example(  # whose consumer would be one too many
+    partitions=[(0.0, None), (0.0, 1), (0.0, 2), (0.0, 4)],
+    peak=1.0,
+    pinned={0: 3},
+    least=1,
+    most=3,
+    paused=True,
+    manual=False,
+)
 @given(
     partitions=st.lists(st.tuples(st.floats(0, 150), st.none() | st.integers(1, 4)), min_size=1, max_size=6),
     peak=st.floats(1, 2),

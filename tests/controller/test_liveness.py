@@ -282,6 +282,20 @@ def test_a_pin_to_a_consumer_that_hangs_keeps_nothing_unread() -> None:
     assert world.most_readers == 1
 
 
+def test_a_pin_to_one_consumer_too_many_keeps_nothing_unread() -> None:
+    """While the group was paused, nobody got it, and each turn decided so."""
+    pinned = TopicPartition("orders", 4)
+    world = a_world(orders(4, 30.0), max_consumers=2, pinned={str(pinned): 3})
+    world.ask(ControlAction.PAUSE)
+    world.speeds = {**world.speeds, pinned: 1.0}
+    run(world, 10)
+    assert read(world) == world.speeds.keys()
+    assert len(world.consumers) == 2
+    world.ask(ControlAction.RESUME)
+    world.settle(60)
+    assert pinned in world.consumers[3].held
+
+
 def test_what_is_held_and_not_measured_yet_weighs_what_it_did() -> None:
     """Hole 14: after a fail-over it weighed nothing, and its consumer was packed to 147 of 100."""
     world = a_world(orders(6, 25.0))
