@@ -15,8 +15,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +33,8 @@ SUMMARY = re.compile(r"^\d+ .* in [\d.]+s\b.*$", re.MULTILINE)
 """What pytest prints last, though clients may say something after it: 1 failed, 2 passed in 3.4s."""
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|deselected)")
 LONGEST_S = 1800.0
+SIDE_BY_SIDE = 2 * (os.cpu_count() or 1)
+"""How many guards are broken at once, each in a copy of its own: tests on services wait most of their time."""
 
 MODEL = "tests/controller/test_handover_model.py"
 MESSAGES = "tests/controller/test_controller_by_messages.py"
@@ -582,17 +586,22 @@ def check(guards: Sequence[Guard], kinds: Sequence[str]) -> list[str]:
         wrong = [fault for kind in kinds for fault in unbroken(copy, guards, kind)]
     if wrong:
         return wrong
-    for number, guard in enumerate(guards, start=1):
-        with copied() as copy:
-            break_guard(copy, guard)
-            for kind in kinds:
-                for test in tests_of(guard, kind):
-                    began = time.monotonic()
-                    fault = unnoticed(run_tests(copy, [test], kind))
-                    took_s = time.monotonic() - began
-                    say(f"{number}/{len(guards)} {guard.name}: {fault or 'noticed'} by {test} ({took_s:.0f} s)")
-                    if fault is not None:
-                        wrong.append(f"{guard.name} ({guard.file}): {fault} by {test}")
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        return list(chain.from_iterable(pool.map(lambda guard: missed_by(guard, kinds), guards)))
+
+
+def missed_by(guard: Guard, kinds: Sequence[str]) -> list[str]:
+    """By which tests it is not noticed that the guard is broken, a sentence each."""
+    wrong = []
+    with copied() as copy:
+        break_guard(copy, guard)
+        for kind in kinds:
+            for test in tests_of(guard, kind):
+                began = time.monotonic()
+                fault = unnoticed(run_tests(copy, [test], kind))
+                say(f"{guard.name}: {fault or 'noticed'} by {test} ({time.monotonic() - began:.0f} s)")
+                if fault is not None:
+                    wrong.append(f"{guard.name} ({guard.file}): {fault} by {test}")
     return wrong
 
 

@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
-from itertools import islice
 
 from controller.decide.group import Group, Member
 from controller.decide.interest import Interest
@@ -258,14 +257,14 @@ class Decider:
         unread = problem.speeds.keys() - plan.keys()
         begin = alive | desired | plan.consumers
         most = problem.max_consumers or self.settings.max_consumers
-        pins = {partition: problem.pinned[partition] for partition in unread & problem.pinned.keys()}
+        pins = {p: problem.pinned[p] for p in unread & problem.pinned.keys()}
+        if question.situation.limit is not None:
+            pins = {p: c for p, c in pins.items() if c in begin}
         pins = with_room(pins, plan.consumers, most)
-        if question.situation.limit is None:
-            begin |= set(pins.values())
-        free = (number for number in self._free if number not in begin)
-        new = islice(free, max(0, most - len(plan.consumers)))
+        begin |= set(pins.values())
+        new = (number for number in self._free if number not in begin)
         able = (at_once, begin - at_once)
-        return mended(plan, unread, problem.speeds, self.settings.packing, able, new, pins)
+        return mended(plan, unread, problem.speeds, self.settings.packing, able, new, pins, most)
 
     def _with_unmeasured(self, plan: Mapping[TopicPartition, ConsumerId]) -> Assignment:
         """The plan, and the partitions that have no speed yet where they are: what is not known is not moved."""

@@ -20,11 +20,12 @@ def mended(
     able: Sequence[Set[ConsumerId]],
     new: Iterable[ConsumerId],
     pinned: Mapping[TopicPartition, ConsumerId],
+    most: int,
 ) -> Assignment:
     """The plan with a consumer for each of the `unread` partitions, as far as there can be any.
 
     Each goes where it is pinned if that consumer can take it, or else to the fullest that it fits, or to a new one, or
-    to the least loaded: that it is read goes before every limit.
+    to the least loaded: that it is read goes before how much a consumer is to be given.
 
     Args:
         plan: who shall read what.
@@ -34,12 +35,18 @@ def mended(
         able: the consumers that can take partitions, those that can at once before those that begin.
         new: numbers that more consumers may have.
         pinned: where partitions are to be.
+        most: of how many consumers the plan may be, those that partitions are pinned to first.
     """
     loads = plan.loads({partition: speeds.get(partition, packing_capacity) for partition in plan})
     ranks = [sorted((loads.get(consumer, 0.0), consumer) for consumer in consumers) for consumers in able]
     more = iter(new)
     consumers = dict(plan)
+    used = {*plan.consumers, *(set(pinned.values()) & set().union(*able))}
+    full = False
     for partition in sorted(unread, key=lambda each: (-speeds[each], each)):
+        if not full and len(used) >= most:
+            full, more = True, iter(())
+            ranks = [[each for each in rank if each[1] in used] for rank in ranks]
         place = _place(speeds[partition], pinned.get(partition), packing_capacity, ranks)
         if place is None and (number := next(more, None)) is not None:
             place = (ranks[-1], (0.0, number))
@@ -52,6 +59,7 @@ def mended(
             rank.remove((load, consumer))
         insort(rank, (load + speeds[partition], consumer))
         consumers[partition] = consumer
+        used.add(consumer)
     return Assignment(consumers)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.decide.decider import TRIES
+from controller.decide.decider import BY_RULE, TRIES
 from controller.decide.machine import State
 from controller.settings import ControllerSettings
 from domain.messages import ControlAction
@@ -294,6 +294,19 @@ def test_a_pin_to_one_consumer_too_many_keeps_nothing_unread() -> None:
     world.ask(ControlAction.RESUME)
     world.settle(60)
     assert pinned in world.consumers[3].held
+
+
+def test_a_pin_and_another_partition_share_the_room_for_one_consumer() -> None:
+    """Each was given a new one, and the plan held back for one consumer too many, until the solver had answered."""
+    pinned, other = TopicPartition("orders", 4), TopicPartition("orders", 5)
+    world = a_world(orders(2, 70.0), max_consumers=3, pinned={str(pinned): 7})
+    world.ask(ControlAction.PAUSE)
+    world.speeds = {**world.speeds, pinned: 60.0, other: 50.0}
+    run(world, 10)
+    assert [decision.carried_out for decision in world.decisions if decision.engine == BY_RULE] == [True, True]
+    assert read(world) == world.speeds.keys()
+    assert pinned in world.consumers[7].held
+    assert len(world.consumers) == 3
 
 
 def test_what_is_held_and_not_measured_yet_weighs_what_it_did() -> None:

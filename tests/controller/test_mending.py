@@ -45,7 +45,7 @@ def test_all_that_can_be_read_gets_a_reader_and_nothing_else_moves(
     """Hole 5: it takes one consumer that can read."""
     before = Assignment({p(number): consumer for number, consumer in plan.items()})
     speeds = {p(number): speed for number, speed in unread.items()} | dict.fromkeys(before, 10.0)
-    after = mended(before, speeds.keys() - before.keys(), speeds, 80.0, (at_once, begin), new, {})
+    after = mended(before, speeds.keys() - before.keys(), speeds, 80.0, (at_once, begin), new, {}, 30)
     assert before.items() <= after.items()
     assert {after[partition] for partition in after.keys() - before.keys()} <= at_once | begin | set(new)
     if at_once or begin or new:
@@ -60,12 +60,22 @@ def test_all_that_can_be_read_gets_a_reader_and_nothing_else_moves(
 def test_a_pinned_partition_goes_where_it_is_pinned_if_that_can_be() -> None:
     """Hole 8: and elsewhere if not."""
     speeds = {p(0): 50.0}
-    assert mended(Assignment(), {p(0)}, speeds, 80.0, ({1, 2}, set()), (), {p(0): 2}) == Assignment({p(0): 2})
-    assert mended(Assignment(), {p(0)}, speeds, 80.0, ({1}, set()), (), {p(0): 2}) == Assignment({p(0): 1})
+    assert mended(Assignment(), {p(0)}, speeds, 80.0, ({1, 2}, set()), (), {p(0): 2}, 30) == Assignment({p(0): 2})
+    assert mended(Assignment(), {p(0)}, speeds, 80.0, ({1}, set()), (), {p(0): 2}, 30) == Assignment({p(0): 1})
 
 
 def test_a_consumer_with_a_partition_of_unknown_size_is_given_no_more() -> None:
     """Hole 14."""
     plan = Assignment({p(0): 1})
-    after = mended(plan, {p(1)}, {p(1): 5.0}, 80.0, ({1}, set()), (2,), {})
+    after = mended(plan, {p(1)}, {p(1): 5.0}, 80.0, ({1}, set()), (2,), {}, 30)
     assert after == Assignment({p(0): 1, p(1): 2})
+
+
+def test_there_are_no_more_consumers_than_there_may_be_and_pins_have_theirs_first() -> None:
+    """Whether they are there and have nothing to read, or begin, or are new."""
+    plan, speeds = Assignment({p(0): 1}), {p(0): 70.0, p(1): 60.0, p(2): 50.0, p(3): 1.0}
+    unread = speeds.keys() - plan.keys()
+    for at_once, begin, new in (({1, 2, 3}, {9}, ()), ({1}, {2, 3, 9}, ()), ({1}, {9}, (2, 3))):
+        after = mended(plan, unread, speeds, 80.0, (at_once, begin), new, {p(3): 9}, 2)
+        assert after == Assignment({p(0): 1, p(1): 9, p(2): 9, p(3): 9})
+        assert len(mended(plan, unread, speeds, 80.0, (at_once, begin), new, {}, 2).consumers) == 2
