@@ -72,7 +72,7 @@ def main() -> None:
     require_plotting(plot)
     before = await_quiet(options.busy)
     with tempfile.TemporaryDirectory(prefix="kcga-machine-") as folder, ExitStack() as stack:
-        services = start_services(stack, Path(folder), Console(stderr=True), bootstrap_servers=None, kafka_port=None)
+        services = start_services(stack, Path(folder), Console(stderr=True))
         course = run(services, Path(folder), options)
     page = options.folder / "one-machine.md"
     page.write_text(page_of(course, options, before, plot.name) + "\n", encoding="utf-8")

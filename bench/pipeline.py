@@ -225,7 +225,7 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kcga-pipeline-")))
         logs.configure("pipeline", stack.enter_context((folder / "log").open("w", encoding="utf-8")))
-        services = start_services(stack, folder, Console(stderr=True), bootstrap_servers=None, kafka_port=None)
+        services = start_services(stack, folder, Console(stderr=True))
         limit_consumers(services.bootstrap_servers, folder)
         place = replace(services, prefix="kcga.")
         outcomes = [run_kcga(place, folder / "kcga-run", options.seconds, options.seed)]

@@ -60,7 +60,7 @@ def main() -> None:
             server = SparkConnectServer(Path(scratch) / "spark", jars=obtain(DELTA), java=find_java())
             with server:
                 root = Path(scratch) / "lake"
-                lake = Lake(server.remote, str(root), "bench")
+                lake = Lake([server.remote], str(root), "bench")
                 lake.connect()
                 for files in options.files:
                     write(server.remote, root / f"of-{files}", files)
@@ -130,7 +130,7 @@ def die(remote: str, root: Path, files: int) -> None:
         (DEAD, 1, range(MOST_PARTITIONS)),
         ("bench/2/alive", ENTRIES_SINCE, [MOST_PARTITIONS]),
     ):
-        lake = Lake(remote, str(root), writer)
+        lake = Lake([remote], str(root), writer)
         lake.connect()
         places = [(TopicPartition("bench", number), last_offset(number, files)) for number in partitions]
         batch = rows([Record(partition, offset, None, None, None, ()) for partition, offset in places], INGESTED)

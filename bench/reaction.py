@@ -80,7 +80,7 @@ def main() -> None:
     figures = Figures()
     console = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="kcga-reaction-") as folder, ExitStack() as stack:
-        services = start_services(stack, Path(folder), console, bootstrap_servers=None, kafka_port=None)
+        services = start_services(stack, Path(folder), console)
         with console.status(f"The monitor alone, {2 * options.steps} steps ..."):
             follow_steps(services, Path(folder), options.steps, figures)
         with console.status(f"A group of {options.partitions} partitions, {options.shifts} shifts of the load ..."):

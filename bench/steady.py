@@ -54,7 +54,7 @@ def main() -> None:
     unit = CAPACITY / sum(shares.values())
     low, high = (STEADY, STEADY) if options.swing is None else SWING
     with tempfile.TemporaryDirectory(prefix="kcga-steady-") as folder, ExitStack() as stack:
-        services = start_services(stack, Path(folder), console, bootstrap_servers=None, kafka_port=None)
+        services = start_services(stack, Path(folder), console)
         bench = Bench(
             services,
             Path(folder),

@@ -10,6 +10,7 @@ lake refuses what that writer has under way, and passes over all that it sends l
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -49,7 +50,7 @@ class Lake:
     """The tables under one root, for one writer. Safe to use from several threads.
 
     Args:
-        spark: `sc://host:port` of a Spark Connect server, or a master.
+        sparks: `sc://host:port` of Spark Connect servers, each new session with the next of them; or a master.
         root: the folder of all tables.
         writer: who writes: no two processes ever under the same name.
         tables: where those of some topics are.
@@ -59,14 +60,14 @@ class Lake:
 
     def __init__(
         self,
-        spark: str,
+        sparks: Sequence[str],
         root: str,
         writer: str,
         tables: Mapping[str, str] = NO_NAMES,
         columns: Mapping[str, Sequence[Column]] = NO_SCHEMAS,
         conf: Mapping[str, str] = NO_CONF,
     ) -> None:
-        self._spark = spark
+        self._sparks = cycle(sparks)
         self._conf = conf
         self._root = root
         self._tables = tables
@@ -86,10 +87,11 @@ class Lake:
             LakeError: Spark did not answer, or refused.
             SparkGoneError: this process cannot have a session any more.
         """
-        session = open_session(self._spark, self._conf)
+        spark = next(self._sparks)
+        session = open_session(spark, self._conf)
         self._created = set()
         former, self._session = self._session, session
-        if former is not None and is_remote(self._spark):
+        if former is not None and is_remote(spark):
             let_go(former)
 
     def append(self, topic: str, version: int, rows: pa.Table, epochs: Mapping[int, int] = NO_EPOCHS) -> None:

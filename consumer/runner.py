@@ -85,7 +85,7 @@ def run(
     name = writer(consumer, holding.incarnation)
     common = common_config(bootstrap_servers, consumer, client_config)
     reading = reading_config(common, group)
-    spark, tables, columns = settings.spark, settings.tables, settings.columns
+    sparks, tables, columns = settings.sparks_of(consumer), settings.tables, settings.columns
     try:
         process = _Process(
             ConsumerMachine(holding, group, TopicPartition(metadata_topic, consumer), settings, time.monotonic()),
@@ -93,7 +93,7 @@ def run(
             CommandReader(reading, metadata_topic, consumer, group),
             GroupOffsets(common, reading, group, name),
             Fetcher(fetching_config(common, group, settings.batch_bytes), settings.beyond_log_end),
-            Lake(spark, settings.lake_root, f"{group}/{name}", tables, columns, settings.spark_conf),
+            Lake(sparks, settings.lake_root, f"{group}/{name}", tables, columns, settings.spark_conf),
             columns,
             group,
             name,

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from consumer.decide.columns import OF_EVERY_RECORD, TYPES, Column
 from consumer.decide.location import ROOTED, location
 from consumer.decide.out_of_range import BeyondEnd
+from domain.assignment import ConsumerId
 from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
 
 Seconds = Annotated[float, Field(ge=0.001, allow_inf_nan=False)]
@@ -37,8 +38,10 @@ class ConsumerSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    spark_remote: Annotated[str | None, Field(repr=False)] = None
-    """The Spark Connect server, as `sc://host:port`: one engine for all consumers. Either this or `spark_master`."""
+    spark_remote: Annotated[tuple[str, ...] | None, Field(repr=False, min_length=1)] = None
+    """The Spark Connect server, as `sc://host:port`: one engine for all consumers. Or a list of them: consumer 1 begins
+    with the first, consumer 2 with the second, and so on; where one does not answer, its consumers turn to the next.
+    Either this or `spark_master`."""
     spark_master: Annotated[str, Field(min_length=1)] | None = None
     """A master, such as `local[1]`: each consumer has a session, and a JVM, of its own."""
     spark_conf: Annotated[Mapping[str, str], Field(repr=False)] = {}
@@ -82,11 +85,17 @@ class ConsumerSettings(BaseModel):
     """Without Kafka at the start, without a commit that the brokers take, or without a Spark session, for so long, the
     consumer exits to be restarted."""
 
+    @field_validator("spark_remote", mode="before")
+    @classmethod
+    def _may_be_one(cls, remote: object) -> object:
+        return (remote,) if isinstance(remote, str) else remote
+
     @field_validator("spark_remote")
     @classmethod
-    def _is_remote(cls, remote: str | None) -> str | None:
-        if remote is not None and not re.fullmatch(r"sc://[^/:;]+(:\d+)?(/.*)?", remote):
-            raise ValueError(f"{remote!r} names no Spark Connect server: it must look like sc://host:15002")
+    def _is_remote(cls, remote: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for each in remote or ():
+            if not re.fullmatch(r"sc://[^/:;]+(:\d+)?(/.*)?", each):
+                raise ValueError(f"{each!r} names no Spark Connect server: it must look like sc://host:15002")
         return remote
 
     @field_validator("lease_s")
@@ -157,9 +166,19 @@ class ConsumerSettings(BaseModel):
         return {topic: tuple(map(_column, columns, columns.values())) for topic, columns in self.schemas.items()}
 
     @property
+    def sparks(self) -> tuple[str, ...]:
+        """Where Spark is: `sc://host:port` of each server, or a master."""
+        return self.spark_remote or (self.spark_master or "",)
+
+    @property
     def spark(self) -> str:
-        """Where Spark is: `sc://host:port`, or a master."""
-        return self.spark_remote or self.spark_master or ""
+        """The first of them: for whatever is asked once."""
+        return self.sparks[0]
+
+    def sparks_of(self, consumer: ConsumerId) -> tuple[str, ...]:
+        """The same, in the order in which this consumer turns to them."""
+        first = (consumer - 1) % len(self.sparks)
+        return (*self.sparks[first:], *self.sparks[:first])
 
     def table(self, topic: str) -> str:
         """The location of the topic's table."""

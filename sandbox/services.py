@@ -31,7 +31,13 @@ class Services:
 
 
 def start_services(
-    stack: ExitStack, folder: Path, console: Console, *, bootstrap_servers: str | None, kafka_port: int | None
+    stack: ExitStack,
+    folder: Path,
+    console: Console,
+    *,
+    bootstrap_servers: str | None = None,
+    kafka_port: int | None = None,
+    spark_cluster: str | None = None,
 ) -> Services:
     """Starts what is not there yet, at the same time; it ends with the stack.
 
@@ -41,8 +47,10 @@ def start_services(
         console: is told what is waited for.
         bootstrap_servers: brokers to use in place of one that is started.
         kafka_port: of the broker that is started; a free one where there is none.
+        spark_cluster: does what Spark has to do, see `SparkConnectServer`; none for this machine alone.
 
     Raises:
+        UsageError: `spark_cluster` names none.
         KcgaError: something cannot be started, or the brokers do not answer.
     """
     prefix = ""
@@ -50,7 +58,7 @@ def start_services(
         prefix = f"kcga-up-{uuid.uuid4().hex[:8]}."
         stack.callback(Cluster(bootstrap_servers).delete, prefix)
     java = find_java()
-    spark = SparkConnectServer(folder / "spark", jars=obtain(DELTA), java=java)
+    spark = SparkConnectServer(folder / "spark", jars=obtain(DELTA), java=java, cluster=spark_cluster)
     stack.callback(spark.stop)
 
     def start_spark() -> None:
@@ -82,7 +90,7 @@ def _warm_up(spark_remote: str, lake_root: Path) -> None:
     from consumer.table import rows
 
     record = Record(TopicPartition("warm-up", 0), 0, None, None, b"", ())
-    lake = Lake(spark_remote, str(lake_root), writer="warm-up")
+    lake = Lake([spark_remote], str(lake_root), writer="warm-up")
     try:
         lake.connect()
         lake.append("warm-up", 1, rows([record], datetime.now(UTC).date()))

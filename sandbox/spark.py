@@ -1,11 +1,17 @@
-"""A real Spark Connect server of our own, with Delta Lake, on this machine alone: one JVM for all consumers."""
+"""A real Spark Connect server of our own, with Delta Lake, on this machine: one JVM for all consumers.
+
+It does the work itself, or has a standalone cluster do it that is there.
+"""
 
 import os
+import re
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from app.child import Child
+from app.errors import KcgaError, UsageError
 from app.java import Java
 from app.pyspark_home import pyspark_home
 from consumer import jvm
@@ -15,6 +21,9 @@ from sandbox.server import Server
 _STOP_WITHIN_S = 20.0
 
 _OF_THIS_MACHINE = ("-Djava.awt.headless=true", "-Djava.io.tmpdir=tmp")
+
+_CLUSTER = re.compile(r"spark://[^/:,\s]+:\d{1,5}(,[^/:,\s]+:\d{1,5})*")
+_ANSWERS_WITHIN_S = 10.0
 
 
 class SparkConnectServer(Server):
@@ -26,9 +35,14 @@ class SparkConnectServer(Server):
         java: what runs it (`find_java()`).
         port: where clients connect; a free one if not given.
         heap_mb: the most its Java heap takes, in MiB.
+        cluster: the masters of the cluster that does the work, as `spark://host:port[,host:port]`, whose workers see
+            the folders of lakes under the same paths; none for this JVM's own threads.
         long_running: whether it is for hours, not minutes: it compiles as well as Java can, and takes its heap at once,
             most of it for what lives as short as a batch. Slower for minutes; faster from then on, and even. It also
             keeps statistics of the columns, by which queries of large tables pass over files.
+
+    Raises:
+        UsageError: `cluster` names none.
     """
 
     title = "Spark"
@@ -41,12 +55,16 @@ class SparkConnectServer(Server):
         java: Java,
         port: int | None = None,
         heap_mb: int = 2048,
+        cluster: str | None = None,
         long_running: bool = False,
     ) -> None:
         super().__init__(folder, port)
         self._jars = jars
         self._java = java
         self._heap_mb = heap_mb
+        if cluster is not None and not _CLUSTER.fullmatch(cluster):
+            raise UsageError(f"{cluster!r} names no Spark cluster: it must look like spark://host:7077")
+        self._cluster = cluster
         self._keeps_statistics = long_running
         for_hours = (f"-Xms{heap_mb}m", f"-Xmn{heap_mb * 2 // 3}m")
         self._jvm = (*jvm.SAFE, *jvm.UNVERIFIED, *_OF_THIS_MACHINE, *(for_hours if long_running else jvm.QUICK_START))
@@ -59,40 +77,30 @@ class SparkConnectServer(Server):
     def _prepare(self, port: int) -> Child:
         for part in ("tmp", "conf"):
             (self._folder / part).mkdir(exist_ok=True)
-        home = pyspark_home()
+        address = LOOPBACK if self._cluster is None else _address_towards(self._cluster)
         return Child(
             self.title,
             [
-                home / "bin" / "spark-submit",
+                pyspark_home() / "bin" / "spark-submit",
                 "--class=org.apache.spark.sql.connect.service.SparkConnectServer",
                 "--name=kcga",
-                *(f"--conf={name}={value}" for name, value in self._settings(port).items()),
+                *(f"--conf={name}={value}" for name, value in self._settings(port, address).items()),
                 "spark-internal",
             ],
             self.log,
             folder=self._folder,
-            environment=self._environment(home),
+            environment=spark_environment(self._java, self._folder / "conf", address),
             stop_within_s=_STOP_WITHIN_S,
         )
 
-    def _environment(self, home: Path) -> dict[str, str]:
-        """kcga's own environment less the settings of any other Spark on this machine."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-        return inherited | {
-            "JAVA_HOME": str(self._java.home),
-            "SPARK_HOME": str(home),
-            "SPARK_CONF_DIR": str(self._folder / "conf"),
-            "SPARK_LOCAL_IP": LOOPBACK,
-            "PYSPARK_PYTHON": sys.executable,
-        }
-
-    def _settings(self, port: int) -> dict[str, object]:
+    def _settings(self, port: int, address: str) -> dict[str, object]:
         return {
-            "spark.master": "local[*]",
+            "spark.master": self._cluster or "local[*]",
             "spark.driver.memory": f"{self._heap_mb}m",
             "spark.driver.extraJavaOptions": " ".join(self._jvm),
-            "spark.driver.host": LOOPBACK,
-            "spark.driver.bindAddress": LOOPBACK,
+            "spark.driver.host": address,
+            "spark.driver.bindAddress": address,
+            "spark.executor.extraJavaOptions": " ".join((*jvm.SAFE, *jvm.QUICK_START)),
             "spark.connect.grpc.binding.address": LOOPBACK,
             "spark.connect.grpc.binding.port": port,
             "spark.ui.enabled": "false",
@@ -129,3 +137,35 @@ class SparkConnectServer(Server):
             return False
         finally:
             release(session)
+
+
+def spark_environment(java: Java, conf: Path, address: str = LOOPBACK) -> dict[str, str]:
+    """The environment of a process of Spark: kcga's own less the settings of any other Spark on this machine.
+
+    Args:
+        java: what runs it.
+        conf: its folder of settings.
+        address: of this machine, by which others reach it.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    return inherited | {
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(pyspark_home()),
+        "SPARK_CONF_DIR": str(conf),
+        "SPARK_LOCAL_IP": address,
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
+def _address_towards(cluster: str) -> str:
+    """The address of this machine by which the cluster's machines reach it."""
+    problem: Exception | None = None
+    for master in cluster.removeprefix("spark://").split(","):
+        host, _, port = master.partition(":")
+        try:
+            with socket.create_connection((host, int(port)), _ANSWERS_WITHIN_S) as connection:
+                address: str = connection.getsockname()[0]
+                return address
+        except (OSError, OverflowError) as error:
+            problem = error
+    raise KcgaError(f"no Spark master answers at {cluster}: {problem}; does it run?") from problem

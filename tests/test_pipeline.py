@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from app.java import Java
 from tests.running_up import running_up, wait_until
+from tests.spark_cluster import SparkCluster
 
 KILLS = 111
 """The seed of a chaos that kills the broker, Spark, a consumer, the controller and the monitor first."""
@@ -41,10 +43,17 @@ def test_whatever_is_killed_is_begun_anew_and_a_sigterm_ends_the_run_in_order(tm
     assert not list(temporary.glob("kcga-*"))
 
 
-def test_a_run_of_so_many_seconds_ends_by_itself_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    with running_up(tmp_path, "--for", "5") as (process, shown, temporary):
+@pytest.mark.slow(70)
+def test_a_run_of_so_many_seconds_on_a_cluster_that_is_there_ends_by_itself_and_leaves_nothing_behind(
+    tmp_path: Path, java: Java
+) -> None:
+    with (
+        SparkCluster(tmp_path / "cluster", java, workers=2) as cluster,
+        running_up(tmp_path, "--for", "5", "--spark-master", cluster.url) as (process, shown, temporary),
+    ):
         output, _ = process.communicate(timeout=800)
-    assert process.returncode == 0, shown.read_text()
+        assert process.returncode == 0, shown.read_text()
+        assert "Registered app kcga" in cluster.master.log.read_text()
     assert output == b""
     assert "every check passed" in shown.read_text()
     assert not list(temporary.glob("kcga-*"))

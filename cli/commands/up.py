@@ -33,6 +33,13 @@ def up(
     kafka_port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="The port of the Kafka broker that is started.")
     ] = None,
+    spark_master: Annotated[
+        str | None,
+        typer.Option(
+            help="Have this Spark cluster (spark://host:7077) do the work; its workers must see the folder of the run "
+            "(--keep) under the same path."
+        ),
+    ] = None,
     keep: Annotated[
         Path | None, typer.Option(help="Put logs, lake and settings into this folder and leave them there.")
     ] = None,
@@ -57,6 +64,7 @@ def up(
                 seconds=seconds,
                 bootstrap_servers=bootstrap_servers,
                 kafka_port=kafka_port,
+                spark_cluster=spark_master,
                 keep=keep,
                 seed=seed,
                 chaos_every_s=chaos_every if chaos else None,
@@ -77,6 +85,7 @@ def demonstrate(
     seconds: float | None,
     bootstrap_servers: str | None = None,
     kafka_port: int | None = None,
+    spark_cluster: str | None = None,
     keep: Path | None = None,
     seed: int = 0,
     chaos_every_s: float | None = None,
@@ -89,11 +98,13 @@ def demonstrate(
         seconds: how long the load lasts; until it is interrupted where there is none.
         bootstrap_servers: brokers of one's own, in place of the one that comes with kcga.
         kafka_port: of the broker that comes with kcga; a free one where there is none.
+        spark_cluster: does what Spark has to do; this machine alone where there is none.
         keep: a folder for logs, lake and settings that is left in place; a temporary one is removed at the end.
         seed: of the records that are produced, and of the faults.
         chaos_every_s: from one fault to the next; nothing is broken on purpose where there is none.
 
     Raises:
+        UsageError: `spark_cluster` names none.
         KcgaError: something could not be started, or keeps ending by itself.
         KeyboardInterrupt: it was interrupted while it started, or for the second time.
     """
@@ -108,6 +119,7 @@ def demonstrate(
                 console,
                 bootstrap_servers=bootstrap_servers,
                 kafka_port=kafka_port,
+                spark_cluster=spark_cluster,
             )
             run = Demonstration(
                 folder,

@@ -14,6 +14,7 @@ from app.settings import Settings
 from cli.doctor.finding import Finding
 from consumer.decide.location import location
 from consumer.session import LakeError, brief, session_for
+from consumer.settings import ConsumerSettings
 from consumer.threads import in_thread
 
 LIMIT_S = 60.0
@@ -34,10 +35,15 @@ def check_lake(settings: Settings) -> Iterator[Finding]:
     except KcgaError as error:
         yield Finding.fault(str(error), "name jars of Delta Lake in consumer.spark_conf")
         return
+    for spark in consumer.sparks:
+        yield from _check(spark, consumer)
+
+
+def _check(spark: str, consumer: ConsumerSettings) -> Iterator[Finding]:
     table = location(consumer.lake_root, f"{PROBE}{uuid.uuid4().hex}")
 
     def write() -> _Written:
-        with session_for(consumer.spark, table, consumer.spark_conf) as session:
+        with session_for(spark, table, consumer.spark_conf) as session:
             version = str(session.version)
             session.range(1).write.format("delta").save(table)
             return _Written(version, left=_remove(session, table))
@@ -46,7 +52,7 @@ def check_lake(settings: Settings) -> Iterator[Finding]:
     wait_for([writing], LIMIT_S)
     if not writing.done():
         remedy = "correct consumer.spark_remote or spark_master, or start Spark there"
-        yield Finding.fault(f"{consumer.spark} does not answer within {LIMIT_S:g} s", remedy)
+        yield Finding.fault(f"{spark} does not answer within {LIMIT_S:g} s", remedy)
         return
     try:
         written = writing.result()
@@ -54,7 +60,7 @@ def check_lake(settings: Settings) -> Iterator[Finding]:
         remedy = "correct where Spark is, and consumer.lake_root; does Spark have Delta Lake, and reach the root?"
         yield Finding.fault(str(error), remedy)
         return
-    yield Finding(f"Spark {written.spark_version} answers at {consumer.spark}")
+    yield Finding(f"Spark {written.spark_version} answers at {spark}")
     if written.left is None:
         yield Finding(f"a row was written to {table}, and removed again")
     else:

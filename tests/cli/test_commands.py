@@ -155,6 +155,14 @@ def test_up_without_brokers_of_ones_own_says_where_it_looked() -> None:
     assert_clear_error(kcga("up", "--bootstrap-servers", "127.0.0.1:1"), 1, "no Kafka broker answers at 127.0.0.1:1")
 
 
+@pytest.mark.parametrize(
+    ("master", "code", "words"),
+    [("local[*]", 2, "names no Spark cluster"), ("spark://127.0.0.1:1", 1, "no Spark master answers at")],
+)
+def test_up_without_a_cluster_of_ones_own_says_where_it_looked(master: str, code: int, words: str) -> None:
+    assert_clear_error(kcga("up", "--spark-master", master), code, master, words)
+
+
 def test_up_with_a_folder_that_holds_something_leaves_it_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("data")
     assert_clear_error(kcga("up", "--keep", str(tmp_path)), 1, "not empty")

@@ -53,7 +53,7 @@ def write(spark_server: SharedSpark, lake_root: Path, topic: str) -> WriteOffset
     """Writes one row for each offset, each in a file of its own."""
 
     def write(writer: str, offsets: Iterable[int]) -> None:
-        lake = Lake(spark_server.remote, str(lake_root), writer, {topic: f"elsewhere/{topic}"})
+        lake = Lake([spark_server.remote], str(lake_root), writer, {topic: f"elsewhere/{topic}"})
         lake.connect()
         for version, offset in enumerate(offsets, start=1):
             record = Record(TopicPartition(topic, 0), offset, None, None, b"value", ())

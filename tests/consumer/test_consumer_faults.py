@@ -36,6 +36,10 @@ def degraded(report: ConsumerReport) -> bool:
     return report.state is ConsumerState.DEGRADED
 
 
+def ready_as(number: int) -> Callable[[ConsumerReport], bool]:
+    return lambda report: report.consumer == number and ready(report)
+
+
 def whole(count: int) -> PartitionAccount:
     """All of the first so many records, each once."""
     return PartitionAccount(rows=count, distinct_offsets=count, first_offset=0, last_offset=count - 1)
@@ -93,8 +97,6 @@ def test_a_spark_server_that_hangs_and_then_is_restarted_costs_no_record(
     own_spark_server: SparkConnectServer,
     data_topic: str,
     lake_root: Path,
-    java: Java,
-    tmp_path: Path,
 ) -> None:
     partition = TopicPartition(data_topic, 0)
     produced = 0
@@ -104,7 +106,7 @@ def test_a_spark_server_that_hangs_and_then_is_restarted_costs_no_record(
         driver.produce(partition, produced, 5_000)
         produced += 5_000
 
-    port, pid = int(own_spark_server.remote.rpartition(":")[2]), own_spark_server.child.pid
+    pid = own_spark_server.child.pid
     start_consumer(1, spark_remote=own_spark_server.remote, write_limit_s=20.0)
     driver.start([partition], driver.wait_for(ready))
     produce()
@@ -121,10 +123,33 @@ def test_a_spark_server_that_hangs_and_then_is_restarted_costs_no_record(
     driver.wait_for(lambda report: report.cycle is not None, seen=False)
     os.killpg(pid, signal.SIGKILL)
     driver.wait_for(degraded, seen=False)
-    with SparkConnectServer(tmp_path / "second", jars=obtain(DELTA), java=java, port=port) as server:
-        driver.wait_until_read(produced)
-        assert verify(server.remote, str(lake_root), [data_topic]) == {partition: whole(produced)}
-        driver.stop([partition], driver.reports[-1])
+    own_spark_server.begin_again()
+    driver.wait_until_read(produced)
+    assert verify(own_spark_server.remote, str(lake_root), [data_topic]) == {partition: whole(produced)}
+
+
+@pytest.mark.slow(40)
+def test_consumers_of_a_spark_server_that_dies_go_on_with_the_other_one(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    own_spark_server: SparkConnectServer,
+    spark_server: SharedSpark,
+    data_topic: str,
+    lake_root: Path,
+) -> None:
+    partitions = [TopicPartition(data_topic, number) for number in range(2)]
+    for number, partition in enumerate(partitions, start=1):
+        start_consumer(number, spark_remote=[own_spark_server.remote, spark_server.remote])
+        driver.start([partition], driver.wait_for(ready_as(number)))
+        driver.produce(partition, 0, 5_000)
+    driver.wait_until_read(10_000)
+    os.killpg(own_spark_server.child.pid, signal.SIGKILL)
+    for partition in partitions:
+        driver.produce(partition, 5_000, 5_000)
+    driver.wait_until_read(20_000)
+    assert verify(spark_server.remote, str(lake_root), [data_topic]) == dict.fromkeys(partitions, whole(10_000))
+    incarnations = {report.consumer: report.incarnation for report in driver.reports}
+    assert {report.incarnation for report in driver.reports} == set(incarnations.values()), "nobody began anew"
 
 
 @pytest.mark.slow

@@ -21,6 +21,19 @@ def test_a_consumer_may_have_a_spark_of_its_own() -> None:
     assert ConsumerSettings(**GOOD).spark == "sc://127.0.0.1:15002"
 
 
+def test_consumers_are_spread_over_servers_and_each_turns_to_all_others_in_the_end() -> None:
+    servers = ["sc://a:1", "sc://b:1/;token=x", "sc://c:1"]
+    settings = ConsumerSettings(**GOOD | {"spark_remote": servers})
+    first, second, third = servers
+    assert [settings.sparks_of(number) for number in (1, 2, 3, 4)] == [
+        (first, second, third),
+        (second, third, first),
+        (third, first, second),
+        (first, second, third),
+    ]
+    assert ConsumerSettings(**GOOD).sparks_of(7) == ("sc://127.0.0.1:15002",)
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -44,6 +57,9 @@ def test_the_lake_may_be_a_folder_or_any_url(root: str) -> None:
     [
         ("spark_remote", "localhost:15002", "sc://host:15002"),
         ("spark_remote", "sc://", "sc://host:15002"),
+        ("spark_remote", ["sc://a:1", "b:1"], "'b:1' names no Spark Connect server"),
+        ("spark_remote", [], "at least 1 item"),
+        ("spark_remote", 7, "valid tuple"),
         ("lake_root", "lake", "absolute path"),
         ("lake_root", "", "absolute path"),
         ("batch_bytes", 0, "1000"),

@@ -28,7 +28,7 @@ OpenLake = Callable[[str], Lake]
 @pytest.fixture
 def open_lake(spark_server: SharedSpark, lake_root: Path) -> OpenLake:
     def open_lake(writer: str) -> Lake:
-        lake = Lake(spark_server.remote, str(lake_root), writer)
+        lake = Lake([spark_server.remote], str(lake_root), writer)
         lake.connect()
         return lake
 
@@ -123,7 +123,7 @@ def test_an_account_shows_what_is_doubled_and_what_is_missing(
 
 def test_a_server_that_is_not_there_is_named(lake_root: Path) -> None:
     with pytest.raises(LakeError, match=r"sc://127\.0\.0\.1:1: .*[Cc]onnection refused"):
-        Lake("sc://127.0.0.1:1", str(lake_root), "group/1/a").connect()
+        Lake(["sc://127.0.0.1:1"], str(lake_root), "group/1/a").connect()
 
 
 def test_a_table_that_cannot_be_written_is_named(lake_root: Path, open_lake: OpenLake) -> None:
@@ -201,7 +201,7 @@ def test_a_table_takes_the_columns_of_a_schema_also_where_it_was_there_before(
     former = open_lake("group/1/a")
     former.append("data", 1, rows([record(0)], TODAY))
     former.close()
-    lake = Lake(spark_server.remote, str(lake_root), "group/1/b", columns={"data": columns})
+    lake = Lake([spark_server.remote], str(lake_root), "group/1/b", columns={"data": columns})
     lake.connect()
     lake.append("data", 1, rows([order], TODAY, columns))
     lake.seal("data", "group/1/a")

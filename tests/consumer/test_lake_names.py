@@ -120,7 +120,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Session:
 
 
 def a_lake(writer: str) -> Lake:
-    lake = Lake("local[1]", "/lake", writer)
+    lake = Lake(["local[1]"], "/lake", writer)
     lake.connect()
     return lake
 

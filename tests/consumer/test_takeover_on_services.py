@@ -64,7 +64,7 @@ def open_writer(
         common = common_config(broker.bootstrap_servers, 1, {})
         offsets = GroupOffsets(common, reading_config(common, unique_name), unique_name, name)
         offsets.open()
-        lake = Lake(spark_server.remote, str(lake_root), f"{unique_name}/{name}")
+        lake = Lake([spark_server.remote], str(lake_root), f"{unique_name}/{name}")
         lake.connect()
         opened.append(Writer(partition, offsets, lake))
         return opened[-1]

@@ -115,7 +115,7 @@ def test_the_settings_of_a_run_can_be_read_again(made: Demonstration, tmp_path: 
     settings = load(tmp_path / "settings.toml")
     assert settings == made._settings
     assert settings.kafka.group == "kcga-up-1.kcga"
-    assert settings.consumer.spark_remote == "sc://127.0.0.1:1"
+    assert settings.consumer.spark == "sc://127.0.0.1:1"
     assert settings.http.token is not None
 
 
