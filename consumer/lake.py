@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from consumer.decide.append_note import AppendNote, last_appended
 from consumer.decide.columns import NO_SCHEMAS, Column
-from consumer.decide.location import NO_NAMES, location, quoted
+from consumer.decide.location import NO_NAMES, location, log_store_settings, of_one_writer, quoted
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span, Term, terms
 from consumer.session import NO_CONF, LakeError, brief, is_remote, let_go, naming, open_session, unless_missing
@@ -68,6 +68,8 @@ class Lake:
         conf: Mapping[str, str] = NO_CONF,
     ) -> None:
         self._sparks = cycle(sparks)
+        self._needs_log_store = of_one_writer(root, tables) if len(sparks) > 1 else ()
+        """The schemes of tables that several servers write to, and that are safe with one only."""
         self._conf = conf
         self._root = root
         self._tables = tables
@@ -89,6 +91,7 @@ class Lake:
         """
         spark = next(self._sparks)
         session = open_session(spark, self._conf)
+        self._require_log_store(spark, session)
         self._created = set()
         former, self._session = self._session, session
         if former is not None and is_remote(spark):
@@ -172,6 +175,15 @@ class Lake:
         former, self._session = self._session, None
         if former is not None:
             let_go(former)
+
+    def _require_log_store(self, spark: str, session: SparkSession) -> None:
+        for scheme in self._needs_log_store:
+            if not any(session.conf.get(name, None) for name in log_store_settings(scheme)):
+                let_go(session)
+                raise LakeError(
+                    f"{spark} is one of several servers, and on {scheme}:// Delta Lake would lose what two write at "
+                    f"once: set {log_store_settings(scheme)[0]} there, or name one server"
+                )
 
     @contextmanager
     def _asking(self, topic: str) -> Iterator[tuple[SparkSession, str]]:

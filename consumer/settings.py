@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from consumer.decide.columns import OF_EVERY_RECORD, TYPES, Column
-from consumer.decide.location import ROOTED, location
+from consumer.decide.location import ROOTED, location, log_store_settings, of_one_writer
 from consumer.decide.out_of_range import BeyondEnd
 from domain.assignment import ConsumerId
 from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
@@ -146,6 +146,16 @@ class ConsumerSettings(BaseModel):
             )
         if self.spark_conf and self.spark_master is None:
             raise ValueError("spark_conf goes with spark_master: a Spark Connect server has settings of its own")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_log_store(self) -> Self:
+        for scheme in of_one_writer(self.lake_root, self.tables) if self.spark_master is not None else ():
+            if not any(name in self.spark_conf for name in log_store_settings(scheme)):
+                raise ValueError(
+                    f"with spark_master each consumer writes by itself, and on {scheme}:// Delta Lake would lose what "
+                    f"two write at once: set {log_store_settings(scheme)[0]} in spark_conf, or use one spark_remote"
+                )
         return self
 
     @model_validator(mode="after")

@@ -32,17 +32,23 @@ TOLD = ("triggers", "grounds", "carried_out", "held_back", "capacity", "packing_
 
 
 def not_foretold(settings: Settings) -> list[str]:
-    """The decisions of the newest controller that nobody could have been told before, and what else was told.
+    """The decisions of all controllers that nobody could have been told before, and what else was told.
 
     Raises:
         KcgaError: the cluster does not answer.
     """
-    return not_foretold_of(settings.controller, _on_topics(settings))
+    return not_foretold_of(settings.controller, on_topics(settings))
 
 
 def not_foretold_of(settings: ControllerSettings, came: Sequence[tuple[float, Message]]) -> list[str]:
     """The same of messages, each with when the brokers had it."""
-    epoch = max(message.epoch for _, message in came if isinstance(message, Decision))
+    epochs = sorted({message.epoch for _, message in came if isinstance(message, Decision)})
+    return [fault for epoch in epochs for fault in _not_foretold_in(epoch, settings, came)]
+
+
+def _not_foretold_in(epoch: int, settings: ControllerSettings, came: Sequence[tuple[float, Message]]) -> list[str]:
+    last = max(at for at, message in came if isinstance(message, Decision) and message.epoch == epoch)
+    came = [each for each in came if each[0] <= last]
     nearest: dict[int, dict[str, object]] = {}
     """Where, in the last trial, what was told and what was decided differ least; by the numbers of the decisions."""
     for trial, most_s in enumerate(RECEIVED_LATER_S):
@@ -55,10 +61,10 @@ def not_foretold_of(settings: ControllerSettings, came: Sequence[tuple[float, Me
                 nearest[decision.number] = min((_different(each, decision) for each in told), key=len, default=known)
         if not any(nearest.values()):
             break
-    return [f"decision {number}: {different}" for number, different in nearest.items() if different]
+    return [f"decision {number} of epoch {epoch}: {differs}" for number, differs in nearest.items() if differs]
 
 
-def _on_topics(settings: Settings) -> list[tuple[float, Message]]:
+def on_topics(settings: Settings) -> list[tuple[float, Message]]:
     """All messages that a controller hears or sends, with when the brokers had them."""
     topics, group = settings.topics, settings.kafka.group
     with tail(settings) as reader:

@@ -7,6 +7,10 @@ from types import MappingProxyType
 ROOTED = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 """How an absolute path, or a Hadoop URL, begins."""
 
+_OF_ONE_WRITER = ("s3", "s3a", "s3n")
+"""Schemes on which a file can be written over that another has just written: what Delta Lake's log is safe with there
+by default is one JVM that writes."""
+
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -23,3 +27,14 @@ def location(lake_root: str, topic: str, tables: Mapping[str, str] = NO_NAMES) -
 def quoted(table: str) -> str:
     """The location as SQL takes it between backquotes."""
     return table.replace("`", "``")
+
+
+def of_one_writer(lake_root: str, tables: Mapping[str, str] = NO_NAMES) -> tuple[str, ...]:
+    """The schemes among those of all tables on which one JVM may write at a time, unless Delta Lake has a log store."""
+    schemes = {root.partition(":")[0].lower() for root in (lake_root, *tables.values()) if ":" in root}
+    return tuple(sorted(schemes.intersection(_OF_ONE_WRITER)))
+
+
+def log_store_settings(scheme: str) -> tuple[str, str]:
+    """Spark's settings that give Delta Lake a log store: for one scheme, and for all."""
+    return f"spark.delta.logStore.{scheme}.impl", "spark.delta.logStore.class"

@@ -47,6 +47,23 @@ def test_a_consumer_has_exactly_one_spark(given: dict[str, Any], says: str) -> N
         ConsumerSettings(**GOOD | given)
 
 
+@pytest.mark.parametrize(
+    ("where", "setting"),
+    [
+        ({"lake_root": "s3a://bucket/lake"}, "spark.delta.logStore.s3a.impl"),
+        ({"lake_root": "/data/lake", "tables": {"a": "S3://bucket/a"}}, "spark.delta.logStore.s3.impl"),
+    ],
+)
+def test_consumers_that_write_by_themselves_need_a_log_store_on_s3(where: dict[str, Any], setting: str) -> None:
+    """Delta Lake's own there takes one JVM that writes: of two commits at once the second would replace the first."""
+    own = {"spark_master": "local[1]", **where}
+    with pytest.raises(ValidationError, match=f"set {setting} in spark_conf, or use one spark_remote"):
+        ConsumerSettings(**own)
+    for name in (setting, "spark.delta.logStore.class"):
+        assert ConsumerSettings(**own, spark_conf={name: "io.delta.storage.S3DynamoDBLogStore"}).spark_conf
+    assert ConsumerSettings(**GOOD | where).spark_master is None
+
+
 @pytest.mark.parametrize("root", ["/data/lake/", "gs://bucket/lake", "s3a://bucket/lake", "file:/data/lake"])
 def test_the_lake_may_be_a_folder_or_any_url(root: str) -> None:
     assert ConsumerSettings(**GOOD | {"lake_root": root}).lake_root == root.rstrip("/")

@@ -126,6 +126,15 @@ def test_a_server_that_is_not_there_is_named(lake_root: Path) -> None:
         Lake(["sc://127.0.0.1:1"], str(lake_root), "group/1/a").connect()
 
 
+def test_several_servers_that_write_to_s3_need_a_log_store(spark_server: SharedSpark) -> None:
+    """Delta Lake's own there takes one JVM that writes: of two commits at once the second would replace the first."""
+    with pytest.raises(LakeError, match=r"on s3a:// Delta Lake would lose .*: set spark\.delta\.logStore\.s3a\.impl"):
+        Lake([spark_server.remote, "sc://other:1"], "s3a://bucket/lake", "group/1/a").connect()
+    alone = Lake([spark_server.remote], "s3a://bucket/lake", "group/1/a")
+    alone.connect()
+    alone.close()
+
+
 def test_a_table_that_cannot_be_written_is_named(lake_root: Path, open_lake: OpenLake) -> None:
     (lake_root / "data").write_text("no table")
     lake = open_lake("group/1/a")
