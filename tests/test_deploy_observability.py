@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from app.telemetry.consumer import ConsumerFigures
 from app.telemetry.monitor import MonitorFigures
-from tests.controller.status_messages import registry_of, told_board
+from tests.app.status_messages import registry_of, told_board
 from tests.sandbox.watch_messages import BEGAN, cycle, report
 
 ROOT = Path(__file__).parents[1]

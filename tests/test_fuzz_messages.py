@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client.exposition import generate_latest
 from rich.console import Console
 
+from app.status.board import Board
 from cli.terminal.glyphs import TopicPalette
 from cli.terminal.plain_lines import PlainLines
 from cli.terminal.screen import GroupScreen
@@ -21,7 +22,6 @@ from controller.decide.events import ConsumerReported, SpeedsMeasured, Started, 
 from controller.decide.history import Beginning
 from controller.decide.machine import Controller
 from controller.settings import ControllerSettings
-from controller.status.board import Board
 from domain import topics
 from domain.group_view.explanation import explain
 from domain.group_view.fold import GroupFold
@@ -47,8 +47,8 @@ from domain.messages.codec import Message
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, Method, Origin, WriteSpeeds
 from sandbox.readers import ReadLog, most_readers
+from tests.app.status_messages import registry_of
 from tests.bounds import unbounded
-from tests.controller.status_messages import registry_of
 from tests.examples import examples
 from tests.untrusted import VALUES, WORDS, altered, as_bytes, damaged, nothing_carried_out
 

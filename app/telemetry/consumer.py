@@ -8,9 +8,9 @@ from typing import TypeVar
 from prometheus_client import Counter, Enum, Gauge, Summary
 
 from app.settings import Settings
+from app.status.health import Health
 from app.telemetry.exporter import Probes, served
 from app.telemetry.process import process_registry
-from controller.status.health import Health
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, ConsumerState
 

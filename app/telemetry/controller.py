@@ -12,13 +12,13 @@ from app.control import ask
 from app.decisions import newest_decisions
 from app.errors import KcgaError
 from app.settings import HttpSettings, Port, Settings
+from app.status.app import AskError, make_app
+from app.status.board import Board
+from app.status.metrics import GroupMetrics
+from app.status.server import StatusServer
 from app.telemetry.exporter import Probes, listening, probes_app
 from app.telemetry.process import process_registry
 from controller.runner import Audience
-from controller.status.app import AskError, make_app
-from controller.status.board import Board
-from controller.status.metrics import GroupMetrics
-from controller.status.server import StatusServer
 from domain.messages import ControlAction
 
 log = structlog.get_logger(__name__)

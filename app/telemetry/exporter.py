@@ -14,8 +14,8 @@ from starlette.routing import Route
 
 from app.errors import KcgaError
 from app.settings import HttpSettings, Port
-from controller.status.health import Health
-from controller.status.server import PortError, StatusServer
+from app.status.health import Health
+from app.status.server import PortError, StatusServer
 from domain.secrecy import masked
 
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

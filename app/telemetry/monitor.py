@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from prometheus_client import Counter, Gauge
 
 from app.settings import Settings
+from app.status.health import Health
 from app.telemetry.exporter import Probes, served
 from app.telemetry.process import process_registry
-from controller.status.health import Health
 from domain.messages import WriteSpeedReport
 from monitor.measure.changes import Standing
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 
 from app import logs
+from app.status.board import Board
 from controller.kafka import KafkaLink
 from controller.runner import run
 from controller.settings import ControllerSettings
-from controller.status.board import Board
 from domain.assignment import ConsumerId
 from domain.topics import TopicNames
 from solver import solve

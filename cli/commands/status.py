@@ -7,12 +7,12 @@ import typer
 from rich.console import Console
 
 from app.settings import Settings, load
+from app.status.board import Board
 from cli.live.recent import Came, Recent, recent
 from cli.options import OutputFormat, SettingsFile
 from cli.terminal.glyphs import TopicPalette
 from cli.terminal.screen import GroupScreen
 from controller.decide.creation_limit import limit_sentence
-from controller.status.board import Board
 from domain.group_view.fold import GroupFold, GroupMessage
 from domain.group_view.view import GroupView
 from domain.messages import ControllerClaim, WriteSpeedReport

@@ -12,13 +12,13 @@ import structlog
 
 from app.errors import KcgaError
 from app.settings import Settings
+from app.status.board import Board
+from app.status.server import StatusServer
 from app.telemetry import controller as telemetry
 from app.telemetry import exporter
 from app.telemetry.controller import RECALLED, observed
 from app.telemetry.process import process_registry
 from controller.runner import Audience
-from controller.status.board import Board
-from controller.status.server import StatusServer
 from domain.messages import ControlAction, Decision
 from tests.app.any_settings import settings
 from tests.sandbox.watch_messages import decision

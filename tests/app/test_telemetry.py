@@ -11,13 +11,13 @@ from prometheus_client import CollectorRegistry
 
 from app.errors import KcgaError
 from app.settings import HttpSettings, Settings
+from app.status import server
+from app.status.health import Health
+from app.status.server import StatusServer
 from app.telemetry.consumer import ConsumerFigures
 from app.telemetry.controller import observed as controller_observed
 from app.telemetry.exporter import Probes, probes_app, served
 from app.telemetry.monitor import MonitorFigures
-from controller.status import server
-from controller.status.health import Health
-from controller.status.server import StatusServer
 from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
 from monitor.measure.changes import Standing

@@ -5,8 +5,8 @@ import re
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.status.board import Board
-from tests.controller.status_messages import SETTINGS, Clock, registry_of, told_board
+from app.status.board import Board
+from tests.app.status_messages import SETTINGS, Clock, registry_of, told_board
 
 BASE_UNITS = ("_seconds", "_bytes", "_ratio", "_bytes_per_second")
 OTHER_UNITS = re.compile(r"_(ms|millis|minutes|hours|kb|mb|percent|kbytes)(_|$)")

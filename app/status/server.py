@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from controller.status.hosts import KnownHosts
+from app.status.hosts import KnownHosts
 
 log = structlog.get_logger(__name__)
 

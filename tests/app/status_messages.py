@@ -2,10 +2,10 @@
 
 from prometheus_client import CollectorRegistry
 
+from app.status.board import Board
+from app.status.metrics import GroupMetrics
 from controller.decide.machine import State
 from controller.settings import ControllerSettings
-from controller.status.board import Board
-from controller.status.metrics import GroupMetrics
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 
 SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0)

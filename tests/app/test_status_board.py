@@ -2,14 +2,14 @@
 
 import pytest
 
+from app.status.board import FULL_DECISIONS, HUNG_S, LIVE_S, Board
 from controller.decide.machine import State
 from controller.runner import Audience
 from controller.settings import ControllerSettings
-from controller.status.board import FULL_DECISIONS, HUNG_S, LIVE_S, Board
 from domain.group_view.picture import ConsumerPicture, course
 from domain.group_view.view import Sample
 from domain.messages import ControllerClaim
-from tests.controller.status_messages import SETTINGS, Clock, told_board
+from tests.app.status_messages import SETTINGS, Clock, told_board
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 
 
@@ -38,7 +38,7 @@ def test_what_is_oversized_or_of_unknown_speed_is_marked() -> None:
 
 def test_the_capacity_that_is_shown_is_the_one_that_was_decided_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under `auto` the page showed the floor, and called partitions oversized that the controller did not."""
-    monkeypatch.setattr("controller.status.board.PICTURE_S", 0.0)
+    monkeypatch.setattr("app.status.board.PICTURE_S", 0.0)
     settings = ControllerSettings.model_validate({"consumer_capacity": "auto", "capacity_floor": 100.0})
     board = Board("billing", settings, Clock())
     board.heard(write_speeds(BEGAN, {"orders-0": 150.0}))
@@ -61,7 +61,7 @@ def test_a_partition_that_nobody_reads_is_named() -> None:
 
 
 def test_a_picture_is_made_anew_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller.status.board.PICTURE_S", 0.0)
+    monkeypatch.setattr("app.status.board.PICTURE_S", 0.0)
     board = told_board()
     first = board.picture()
     assert board.picture() is first

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, expect
 
-from controller.status.app import make_app
-from controller.status.board import Board
-from controller.status.server import StatusServer
+from app.status.app import make_app
+from app.status.board import Board
+from app.status.server import StatusServer
 from domain.messages import ControlAction
-from tests.controller.status_messages import HOSTILE, SETTINGS, Clock, registry_of, told_board
+from tests.app.status_messages import HOSTILE, SETTINGS, Clock, registry_of, told_board
 from tests.page_watch import DESKTOP, PHONE, opened, serious_faults
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 

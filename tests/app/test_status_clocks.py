@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from domain.group_view.clocks import TOLERATED_S, WINDOW_S, Clocks, Sender, apart
 from domain.messages import ControlAction, ControllerClaim, ControlRequest
-from tests.controller.status_messages import SETTINGS, Clock, registry_of, told_board
+from tests.app.status_messages import SETTINGS, Clock, registry_of, told_board
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 
 MONITOR, CONSUMER = Sender("monitor"), Sender("consumer", 3)

@@ -9,12 +9,12 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from controller.status import app
-from controller.status import server as of_server
-from controller.status.app import make_app
-from controller.status.board import Board
-from controller.status.server import PortError, StatusServer
-from tests.controller.status_messages import registry_of, told_board
+from app.status import app
+from app.status import server as of_server
+from app.status.app import make_app
+from app.status.board import Board
+from app.status.server import PortError, StatusServer
+from tests.app.status_messages import registry_of, told_board
 from tests.sandbox.watch_messages import BEGAN, report
 
 

@@ -12,8 +12,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Summa
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from app.status.board import Board, Reading
 from controller.decide.machine import State
-from controller.status.board import Board, Reading
 from domain.group_view.decision_log import DecisionTotals
 from domain.group_view.picture import GroupPicture, Role
 from domain.messages import ConsumerState, Decision

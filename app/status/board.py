@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from app.status.health import Health
 from controller.decide.machine import State
 from controller.kafka import Received
 from controller.runner import Audience
 from controller.settings import ControllerSettings
-from controller.status.health import Health
 from domain.group_view.clocks import Clocks, Sender
 from domain.group_view.decision_log import DecisionRecord, DecisionTotals
 from domain.group_view.fold import SAMPLES, GroupFold

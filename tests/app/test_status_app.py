@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.status.app import PAGE, AskError, make_app
-from controller.status.board import Board
-from controller.status.server import StatusServer
+from app.status.app import PAGE, AskError, make_app
+from app.status.board import Board
+from app.status.server import StatusServer
 from domain.messages import ControlAction
-from tests.controller.status_messages import HOSTILE, SETTINGS, Clock, registry_of, told_board
+from tests.app.status_messages import HOSTILE, SETTINGS, Clock, registry_of, told_board
 
 TOKEN = "a-token-of-some-length"  # noqa: S105
 JSON = {"Content-Type": "application/json"}

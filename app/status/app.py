@@ -24,8 +24,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from controller.status.board import Board
-from controller.status.health import Health
+from app.status.board import Board
+from app.status.health import Health
 from domain.group_view.decision_log import DecisionRecord
 from domain.group_view.explanation import explain
 from domain.group_view.picture import GroupPicture, History, Shown
