@@ -27,7 +27,7 @@ AT_ONCE = 5_000
 REQUEST_TIMEOUT_S = 10.0
 LOOK_EVERY_S = 0.005
 LAST_FEW = 4
-"""Offsets at the end of a partition among which there is a record, where a transaction takes two."""
+"""Offsets before any among which there is a record, if there is one at all, where a transaction takes two."""
 LISTEN_S = 5.0
 """Longer than the components of a group that runs are silent."""
 
@@ -88,8 +88,14 @@ class Tail:
             yield from reversed(list(self._between(topic, partition, begin, high)))
             high, size = begin, 2 * size
 
-    def since(self, topic: str, at: float, partition: int = 0) -> Iterator[Arrived]:
+    def since(self, topic: str, at: float, partition: int = 0, *, one_more: bool = False) -> Iterator[Arrived]:
         """The records that the brokers have had since `at`, in s since the epoch; none where there is no such topic.
+
+        Args:
+            topic: whose.
+            at: since when.
+            partition: of the topic.
+            one_more: whether the last before them comes, too; others before it may.
 
         Raises:
             KafkaException: the brokers do not answer.
@@ -99,8 +105,8 @@ class Tail:
             return
         asked = Position(topic, partition, max(0, int(1000 * (at + self._brokers_ahead_s))))
         (found,) = self._consumer.offsets_for_times([asked], REQUEST_TIMEOUT_S)
-        if found.offset >= 0:  # otherwise everything is older
-            yield from self._between(topic, partition, found.offset, high)
+        begin = found.offset if found.offset >= 0 else high  # else everything is older
+        yield from self._between(topic, partition, max(low, begin - LAST_FEW * one_more), high)
 
     def arriving(self, *partitions: tuple[str, int], within_s: float) -> Iterator[Message]:
         """What comes from now on, for so long, each record as it comes.

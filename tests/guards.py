@@ -468,7 +468,7 @@ GUARDS = (
         "        self._version += 1\n",
         "        self._version += 1\n        self._claim(batch.positions)\n        self._commit()\n",
         [EXPLORED, f"{RUNNER}::test_what_is_committed_is_in_the_lake"],
-        [f"{KILLED}[SIGKILL-before-write-2-0]"],
+        [f"{KILLED}[SIGKILL-before-write-2-3]"],
     ),
     Guard(
         "A stop is acknowledged once what was being written is committed",

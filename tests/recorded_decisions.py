@@ -7,8 +7,9 @@ if each message had been received a little later than the brokers had it.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import deepcopy
+from math import inf
 from operator import itemgetter
 from random import Random
 
@@ -17,7 +18,8 @@ from app.settings import Settings
 from app.tail import tail
 from cli.live.decide.onlooker import Onlooker
 from controller.settings import ControllerSettings
-from domain.messages import Decision, MessageToController, WriteSpeedReport, decode_to_controller
+from domain.assignment import ConsumerId
+from domain.messages import ControllerClaim, Decision, MessageToController, WriteSpeedReport, decode_to_controller
 from domain.topics import CONTROLLER_PARTITION
 from solver import solve
 
@@ -76,19 +78,40 @@ def on_topics(settings: Settings) -> list[tuple[float, Message]]:
 
 
 def _moments(
-    settings: ControllerSettings, epoch: int, heard: Iterable[tuple[float, Message]]
+    settings: ControllerSettings, epoch: int, heard: Sequence[tuple[float, Message]]
 ) -> Iterator[tuple[Decision, Sequence[tuple[float, Onlooker]]]]:
-    """Each decision of the epoch, and who could have been asked just before it."""
-    onlooker = Onlooker(settings, epoch)
+    """Each decision of the epoch, and who could have been asked just before it.
+
+    A process that ends the controller sees before it says so, in the decision itself: somebody is told of it.
+    """
+    claims = ((at, said) for at, said in heard if isinstance(said, ControllerClaim) and said.epoch == epoch)
+    began_at = min((said.standing.began_at + at - said.sent_at for at, said in claims if said.standing), default=-inf)
+    onlooker = Onlooker(settings, epoch, began_at)
     recent: deque[tuple[float, Onlooker]] = deque()
+    newest: ControllerClaim | None = None
     for at, message in heard:
         recent.append((at, deepcopy(onlooker)))
+        if isinstance(message, ControllerClaim) and message.epoch == epoch:
+            newest = message
         if isinstance(message, Decision) and message.epoch == epoch:
+            if newest is not None and message.lost:
+                told = deepcopy(onlooker)
+                told.take(at, _without(newest, at, message.lost))
+                recent.append((at, told))
             asked_from = at - message.solve_s - JUST_BEFORE_S
             yield message, [moment for moment in recent if moment[0] >= asked_from]
         while recent[0][0] < at - settings.time_limit_s - JUST_BEFORE_S:
             recent.popleft()
         onlooker.take(at, message)
+
+
+def _without(claim: ControllerClaim, at: float, lost: Collection[ConsumerId]) -> ControllerClaim:
+    """What the controller would have claimed then, had it said that these consumers are gone."""
+    standing = claim.standing
+    if standing is not None:
+        left = tuple(consumer for consumer in standing.counted_on if consumer not in lost)
+        standing = standing.model_copy(update={"counted_on": left})
+    return claim.model_copy(update={"sent_at": at, "standing": standing, "creation_limit": None})
 
 
 def _different(told: Decision | None, made: Decision) -> dict[str, object]:

@@ -94,7 +94,7 @@ def recent(settings: Settings, *, window_s: float = 0.0) -> Iterator[tuple[Recen
     Args:
         settings: where the topics are.
         window_s: how far back measurements and decisions are needed, beyond those that are fresh still, or count for
-            the migration budget. What was measured before the controller began does not matter to it.
+            the migration budget. Of what was measured before the controller began, only the last matters to it.
 
     Raises:
         KcgaError: the cluster does not answer.
@@ -124,7 +124,7 @@ def recent(settings: Settings, *, window_s: float = 0.0) -> Iterator[tuple[Recen
             carried_out |= decision.carried_out
         told = Recent(at, tuple(reports), tuple(statements), tuple(reversed(decisions)))
         since = max(measured_since, told.began_at)
-        speeds = _speeds(reader.since(topics.write_speed, since))
+        speeds = _speeds(reader.since(topics.write_speed, since, one_more=since == told.began_at))
         yield told, (measured for measured in speeds if measured.said.is_of(group))
 
 

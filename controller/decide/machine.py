@@ -211,6 +211,7 @@ class Controller:
     def _standing(self) -> Standing:
         return Standing(
             began_at=self._began_at,
+            synchronized=self._synchronized,
             counted_on=tuple(sorted(self.group.alive)),
             hanging=tuple(sorted(self.group.taken)),
             avoided=self._decider.avoided,

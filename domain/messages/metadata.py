@@ -179,6 +179,8 @@ class Standing(Part):
 
     began_at: EpochSeconds
     """When the controller began: of what was measured before it knows the newest only."""
+    synchronized: bool = True
+    """Whether all consumers that it found obey it, or are given up: who reads what is known from then on."""
     counted_on: tuple[ConsumerNumber, ...]
     """The consumers that plans can count on, those that have not reported yet included; in ascending order."""
     hanging: tuple[ConsumerNumber, ...] = ()

@@ -102,3 +102,11 @@ def test_the_clock_of_a_sender_is_not_taken_for_the_brokers(monkeypatch: pytest.
     tail = compared(log, monkeypatch)
     list(tail.since("t", NOW - 400))
     assert log.asked_ms == 1000 * (NOW - 400)
+
+
+@pytest.mark.parametrize(("since_s", "first"), [(30, b"1"), (0, b"2"), (10_000, b"0")])
+def test_one_more_is_what_came_last_before(since_s: float, first: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LAST_FEW", 1)
+    tail = compared(FakeLog([5000.0, 60.0, 20.0], 0.0), monkeypatch)
+    came = [record.value for record in tail.since("t", NOW - since_s, one_more=True)]
+    assert came == [b"0", b"1", b"2"][int(first) :]

@@ -20,6 +20,7 @@ from domain.messages import (
     ControlRequest,
     Decision,
     DecisionKind,
+    MessageToController,
     Standing,
     Throughput,
     WriteSpeedReport,
@@ -61,36 +62,53 @@ class WatchedWorld(World):
     def __init__(self, settings: ControllerSettings, seed: int, chaos: float = 0.0) -> None:
         self.pairs: list[tuple[Decision, Decision | None]] = []
         """Each decision, and what was answered before it."""
-        self.onlooker = Onlooker(settings, 1)
+        self.said: list[tuple[float, MessageToController | Decision | WriteSpeedReport]] = []
+        """What somebody could hear, and when."""
         self.to_come: list[tuple[Event, ...]] = []
         super().__init__(settings, seed, chaos)
 
+    def begin_controller(self) -> None:
+        """And somebody asks who reads all that was said before it, too."""
+        self.to_come.clear()
+        self.onlooker = Onlooker(self.settings, self._beginning().epoch, self.now)
+        for at, message in self.said:
+            self.onlooker.take(at, message)
+        super().begin_controller()
+
+    def say(self, at: float, message: MessageToController | Decision | WriteSpeedReport) -> None:
+        self.said.append((at, message))
+        self.onlooker.take(at, message)
+
     def handle(self, *events: Event) -> None:
-        for event in events:
-            match event:
-                case SpeedsMeasured(at=at, speeds=speeds):
-                    self.onlooker.take(at, WriteSpeedReport.of(speeds))
-                case ConsumerReported(at=at, report=report):
-                    self.onlooker.take(at, report)
-                case OperatorAsked(at=at, action=action):
-                    self.onlooker.take(at, ControlRequest(action=action, sent_at=at))
-                case _:
-                    pass
         # What comes of a command at once is heard of when all commands are carried out, the solver's answer first.
         place = 1 if isinstance(events[0], Solved) else len(self.to_come)
         self.to_come.insert(place, events)
         if len(self.to_come) == 1:
             while self.to_come:
+                self.hear(*self.to_come[0])
                 super().handle(*self.to_come[0])
                 del self.to_come[0]
+
+    def hear(self, *events: Event) -> None:
+        """Who looks on is told of messages when the controller is."""
+        for event in events:
+            match event:
+                case SpeedsMeasured(at=at, speeds=speeds):
+                    self.say(at, WriteSpeedReport.of(speeds))
+                case ConsumerReported(at=at, report=report):
+                    self.say(at, report)
+                case OperatorAsked(at=at, action=action):
+                    self.say(at, ControlRequest(action=action, sent_at=at))
+                case _:
+                    pass
 
     def perform(self, command: Command) -> None:
         match command:
             case Claim():
-                self.onlooker.take(self.now, claiming(command, self.epoch, "controller", self.now, 0))
+                self.say(self.now, claiming(command, self.epoch, "controller", self.now, 0))
             case Publish(decision=decision):
                 self.pairs.append((decision, deepcopy(self.onlooker).decide(self.now, self.asked_of)))
-                self.onlooker.take(self.now, decision)
+                self.say(self.now, decision)
             case _:
                 pass
         super().perform(command)
@@ -127,6 +145,7 @@ HAPPENINGS = st.sampled_from(
         "replan",
         "no monitor",
         "monitor",
+        "another controller",
     ]
 )
 
@@ -173,6 +192,9 @@ def befall(world: WatchedWorld, what: str) -> None:
             world.monitor_lives = False
         case "monitor":
             world.monitor_lives = True
+        case "another controller":
+            world.now += 0.1  # nothing that was said before comes at the moment at which it begins
+            world.begin_controller()
 
 
 @pytest.mark.explores
@@ -194,6 +216,36 @@ def befall(world: WatchedWorld, what: str) -> None:
     pinned={"orders-3": 1},
     budget=None,
     happenings=["load", "load", "room", "a restart"],
+)
+@example(  # who died was not known to have read anything, as the controller had decided nothing yet
+    seed=0,
+    chaos=0.0,
+    learns=False,
+    spares=0,
+    pinned={},
+    budget=None,
+    happenings=["another controller", "a death"],
+)
+@example(  # the controller before had been asked for a plan
+    seed=0, chaos=0.0, learns=False, spares=0, pinned={}, budget=None, happenings=["replan", "another controller"]
+)
+@example(  # a consumer that hangs had told its rate to the controller before
+    seed=0,
+    chaos=0.0,
+    learns=True,
+    spares=0,
+    pinned={},
+    budget=None,
+    happenings=["load", "consumers tell", "a hang", "another controller"],
+)
+@example(  # a report came late, of a process that the controller before had seen replaced
+    seed=11390,
+    chaos=0.2,
+    learns=False,
+    spares=0,
+    pinned={},
+    budget=None,
+    happenings=["a restart", "another controller", "a restart", "another controller"],
 )
 @given(
     seed=st.integers(0, 2**32),

@@ -44,9 +44,12 @@ class FakeTail:
             self.looked_at += 1
             yield Arrived(at, 0, record)
 
-    def since(self, topic: str, at: float, partition: int = 0) -> Iterator[Arrived]:
+    def since(self, topic: str, at: float, partition: int = 0, *, one_more: bool = False) -> Iterator[Arrived]:
         assert topic in self.compared
         self.asked_since[topic] = at
+        if one_more:
+            before = [record for record in self.topics.get((topic, partition), []) if record[0] < at]
+            yield from (Arrived(came, 0, record) for came, record in before[-1:])
         yield from (Arrived(came, 0, record) for came, record in self.topics.get((topic, partition), []) if came >= at)
 
 
@@ -105,15 +108,18 @@ def test_measurements_are_read_as_far_back_as_they_are_fresh_or_needed(
 
 
 @pytest.mark.parametrize("ahead_s", [0.0, -3600.0, 3600.0])
-def test_what_was_measured_before_the_controller_began_is_not_read(
+def test_of_what_was_measured_before_the_controller_began_only_the_last_is_read(
     ahead_s: float, tail: FakeTail, given: Settings
 ) -> None:
-    """It counts as unknown to the controller, whatever its clock shows: `kcga plan` gave a consumer up."""
+    """The rest counts as unknown to the controller, whatever its clock shows: `kcga plan` gave a consumer up."""
     standing = Standing(began_at=NOW - 100 + ahead_s, counted_on=())
     said = claim(NOW - 1 + ahead_s, 3).model_copy(update={"standing": standing})
     tail.topics["consumer.metadata", CONTROLLER_PARTITION] = [(NOW - 1, said.encode())]
-    read(given, 900.0)
+    sent = [write_speeds(NOW - age_s, {"orders-0": 1.0}) for age_s in (110, 105, 50)]
+    tail.topics["monitor.writeSpeed", 0] = [(each.measured_at, each.encode()) for each in sent]
+    _, speeds = read(given, 900.0)
     assert tail.asked_since["monitor.writeSpeed"] == NOW - 100
+    assert [each.said for each in speeds] == sent[1:]
 
 
 def test_reports_and_statements_are_told_apart_and_stay_in_their_order(tail: FakeTail, given: Settings) -> None:

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ def counts(step: str, arguments: tuple[Any, ...]) -> bool:
 
 
 def bring_about(fault: dict[str, Any]) -> None:
-    """Before, during (so many seconds after the beginning of) or after a call of a step, the process gets a signal."""
+    """Before, during or after a call of a step, the process gets a signal; before and during, so many seconds later than
+    the call would have begun."""
     owner, name = STEPS[fault["step"]]
     original = getattr(owner, name)
     calls = 0
@@ -52,6 +54,7 @@ def bring_about(fault: dict[str, Any]) -> None:
         if calls != fault["call"] or not counts(fault["step"], arguments):
             return original(*arguments)
         if fault["when"] == "before":
+            time.sleep(fault["seconds"])
             befall()
         if fault["when"] == "during":
             threading.Timer(fault["seconds"], befall).start()

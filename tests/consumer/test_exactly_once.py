@@ -47,8 +47,12 @@ def in_flight(seed: int) -> Fault:
     return fault(KILL, "during", "write", call=chance.randint(1, 3), seconds=chance.uniform(0.05, 0.9))
 
 
+LATE_S = 3.0
+"""A commit that was begun before a write, as none may be, would have arrived by then."""
 WHILE_IT_READS = [
-    *(fault(KILL, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")),
+    fault(KILL, "before", "write", call=2, seconds=LATE_S),
+    fault(KILL, "after", "write", call=2),
+    *(fault(KILL, when, "commit", call=2) for when in ("before", "after")),
     fault(KILL, "before", "obey"),
     fault(KILL, "after", "obey"),
     *(in_flight(seed) for seed in range(6)),

@@ -22,9 +22,11 @@ import psutil
 
 from app import logs
 from consumer.verify import verify
+from domain.messages import Decision
 from tests.fire.faults import Fault, Kind, schedule
 from tests.fire.scene import Scene
 from tests.fire.witness import Witness
+from tests.recorded_decisions import not_foretold_of, on_topics
 
 CONVERGES_WITHIN_S = 240.0
 MARK = "KCGA_FIRE"
@@ -50,6 +52,10 @@ class Outcome:
     """Of a partition at one time, among reads that took effect."""
     converged_after_s: float | None
     """From the end of the load until everything was read by one consumer each; none where that never was."""
+    decisions: int
+    """Of all controllers."""
+    not_foretold: tuple[str, ...]
+    """Those of them that `kcga plan`, asked at that moment, would not have answered."""
     left_behind: tuple[str, ...] = ()
     """Processes that still run when everything has ended."""
 
@@ -77,7 +83,7 @@ class Outcome:
             f"seed {self.seed}, {self.seconds:g} s, {len(self.faults)} faults: {self.acknowledged:,} records "
             f"acknowledged, {self.in_kafka:,} in Kafka, {self.read_meanwhile:,} of them read meanwhile, "
             f"{self.in_the_lake:,} in the lake, {self.doubled:,} doubled, {self.most_readers} reader at most, "
-            f"converged {converged}"
+            f"converged {converged}, {self.decisions - len(self.not_foretold)} of {self.decisions} decisions foretold"
         )
 
 
@@ -111,6 +117,7 @@ def run(seconds: float, seed: int, folder: Path, say: Callable[[str], None]) -> 
             say(f"the load is over: {report.as_json()['produced']:,} records")
             converged_after_s = _converge(scene, witness)
             scene.end_components()
+            said = on_topics(scene.settings)
             settings = scene.settings.consumer
             accounts = verify(scene.spark_remote, settings.lake_root, scene.profile.topics).values()
             outcome = Outcome(
@@ -124,6 +131,8 @@ def run(seconds: float, seed: int, folder: Path, say: Callable[[str], None]) -> 
                 doubled=sum(account.doubled for account in accounts),
                 most_readers=witness.most_readers.count,
                 converged_after_s=converged_after_s,
+                decisions=sum(isinstance(message, Decision) for _, message in said),
+                not_foretold=tuple(not_foretold_of(scene.settings.controller, said)),
             )
         return replace(outcome, left_behind=_left_behind(mark))
     finally:

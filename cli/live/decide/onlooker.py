@@ -24,6 +24,7 @@ from domain.messages import (
     WriteSpeedReport,
     writer,
 )
+from domain.speeds import WriteSpeeds
 from solver.problem import Problem
 from solver.solution import Solution
 
@@ -38,23 +39,33 @@ class Onlooker:
     Args:
         settings: of the controller.
         epoch: of the controller; decisions of those before it have cost what they cost, and nothing else of them holds.
+        began_at: when the controller began; of what was measured before, only the last is known to it.
     """
 
-    def __init__(self, settings: ControllerSettings, epoch: int) -> None:
+    def __init__(self, settings: ControllerSettings, epoch: int, began_at: float = -math.inf) -> None:
         self._decider = Decider(settings, epoch)
+        self._began_at = began_at
+        self._last_before: WriteSpeeds | None = None
+        """The last that was measured before it began, until it has."""
+        self._heard_it_begin = False
+        """Whether all was heard that consumers and the controller said since."""
         self._newest = 0
         """The decision with the highest number."""
-        self._carries = False
-        """A plan of this controller is carried out."""
+        self._knows_plan = False
+        """What is to be read by whom is known: it has carried a plan out, or was heard when it took that as found."""
         self._is_told_who_exists = False
         self._speeds_at = self._now = -math.inf
 
     def take(self, at: float, message: MessageToController | Decision | WriteSpeedReport) -> None:
         """A message came, at `at`, or when the one before it did."""
+        if at < self._began_at:
+            self._take_early(at, message)
+            return
         # Reports that come at once the controller takes together.
         if at > self._now or not isinstance(message, ConsumerReport):
             self._decider.catch_up()
         self._now = at = max(self._now, at)
+        self._recall()
         match message:
             case WriteSpeedReport():
                 self._decider.measured(at, message.speeds)
@@ -74,9 +85,25 @@ class Onlooker:
             case _:
                 pass
 
+    def _take_early(self, at: float, message: MessageToController | Decision | WriteSpeedReport) -> None:
+        """What is told of the time before the controller began: consumers tell it all else anew."""
+        self._heard_it_begin |= isinstance(message, ConsumerReport | ControllerClaim)
+        match message:
+            case WriteSpeedReport():
+                self._last_before = message.speeds
+            case Decision():
+                self._decider.restraints.was_decided(at, message)
+            case ControlRequest(action=ControlAction.PAUSE | ControlAction.RESUME as action):
+                self._decider.restraints.paused = action is ControlAction.PAUSE
+            case ControllerClaim():
+                self._decider.restraints.paused = message.paused
+            case _:
+                pass
+
     def decide(self, at: float, solve: Solve) -> Decision | None:
         """The controller's next decision, if it is made now; None without fresh speeds, unless something is unread."""
         decider, settings, at = self._decider, self._decider.settings, max(self._now, at)
+        self._recall()
         self._begin()
         if not self._is_told_who_exists:
             for consumer in decider.desired.consumers - decider.group.keys():
@@ -91,9 +118,14 @@ class Onlooker:
         question = decider.ask(at, decider.why or (interval_over(settings.interval_s),))
         return decider.answered(at, number, question, solve(question.problem, settings.engine))
 
+    def _recall(self) -> None:
+        if self._last_before is not None:
+            self._decider.recalled(self._began_at, self._last_before)
+            self._last_before = None
+
     def _begin(self) -> None:
         """Until the controller has carried a plan out, who reads what is as it is to be."""
-        if not self._carries:
+        if not self._knows_plan:
             self._decider.take_as_found()
 
     def _hear(self, at: float, report: ConsumerReport) -> None:
@@ -113,14 +145,21 @@ class Onlooker:
         limit, decider = claim.creation_limit, self._decider
         decider.restraints.paused = claim.paused
         decider.limit = None if limit is None else told_later(limit, at - claim.sent_at)
+        may_read = {name: named(read) for name, read in (claim.may_read or {}).items()}
         if claim.standing is not None:
             self._is_told_who_exists = True
             self._take_standing(at, claim.standing)
+            # What still comes of processes that are not counted on any more is late.
+            unsealed = {name: may_read.get(name) for name in claim.unsealed}
+            decider.group.former.inherit(unsealed, claim.settled, frozenset())
         for member in decider.group.values():
-            read = (claim.may_read or {}).get(writer(member.consumer, member.incarnation or "-"))
+            read = may_read.get(writer(member.consumer, member.incarnation or "-"))
             if read is not None:  # what is not held was started, and is not heard of yet
                 late = Pending(Action.START, Order(claim.epoch, HIGHEST_ORDER), at, at)
-                member.pending = dict.fromkeys(named(read) - member.held, late)
+                member.pending = dict.fromkeys(read - member.held, late)
+        if claim.standing is not None and claim.standing.synchronized and self._heard_it_begin:
+            self._begin()
+            self._knows_plan = True
 
     def _take_standing(self, at: float, standing: Standing) -> None:
         decider, group = self._decider, self._decider.group
@@ -128,8 +167,9 @@ class Onlooker:
             member = group.remove(consumer)
             if member and not member.condemned:
                 decider.fell(consumer)
+        barrier = None if standing.synchronized else Order(decider.epoch, 0)
         for consumer in {*standing.counted_on, *standing.hanging} - group.keys():
-            group.add(consumer, at)
+            group.add(consumer, at, barrier)
         for consumer in standing.hanging:
             if not group[consumer].condemned:
                 group.condemn(consumer)
@@ -150,4 +190,4 @@ class Onlooker:
         for consumer in decider.desired.consumers.intersection(ended):
             group.add(consumer, at)
         self._newest = max(self._newest, decision.number)
-        self._carries |= decision.carried_out
+        self._knows_plan |= decision.carried_out
