@@ -39,8 +39,8 @@ def counts(step: str, arguments: tuple[Any, ...]) -> bool:
 
 
 def bring_about(fault: dict[str, Any]) -> None:
-    """Before, during or after a call of a step, the process gets a signal; before and during, so many seconds later than
-    the call would have begun."""
+    """Before, during or after a call of a step, the process gets a signal; before and during it, so many seconds after
+    the call was due."""
     owner, name = STEPS[fault["step"]]
     original = getattr(owner, name)
     calls = 0
