@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cli.live.decide.onlooker import Onlooker
-from controller.decide.commands import Claim, Command, Publish
+from controller.decide.commands import Claim, Command, Publish, Send
 from controller.decide.decider import BY_RULE
 from controller.decide.events import ConsumerReported, Event, OperatorAsked, Solved, SpeedsMeasured
 from controller.decide.history import claiming
@@ -111,7 +111,10 @@ class WatchedWorld(World):
                 self.say(self.now, decision)
             case _:
                 pass
+        # On a broker a command is neither lost nor overtaken; claims do not tell of each by which command it may read.
+        chaos, self.chaos = self.chaos, 0.0 if isinstance(command, Send) else self.chaos
         super().perform(command)
+        self.chaos = chaos
 
     def asked_of(self, problem: Problem, _engine: str) -> Solution:
         return self.solver(problem)
