@@ -89,6 +89,8 @@ def writes(topic: str) -> Callable[[WriteSpeedReport], bool]:
 class Load:
     """Writes steadily to one partition, and knows how much it had written when."""
 
+    RECORDS, RECORD_BYTES = 2, 10_000  # of each write
+
     def __init__(self, producer: Producer, topic: str) -> None:
         self._producer = producer
         self._topic = topic
@@ -97,13 +99,17 @@ class Load:
     def go_on(self, seconds: float) -> None:
         end_at = time.time() + seconds
         while time.time() < end_at:
-            write(self._producer, self._topic, 2)
-            self._written.append((time.time(), self._written[-1][1] + 20_000))
+            write(self._producer, self._topic, self.RECORDS, record_bytes=self.RECORD_BYTES)
+            self._written.append((time.time(), self._written[-1][1] + self.RECORDS * self.RECORD_BYTES))
             time.sleep(0.02)
 
     @property
     def last_write_at(self) -> float:
         return self._written[-1][0]
+
+    @property
+    def records(self) -> int:
+        return self._written[-1][1] // self.RECORD_BYTES
 
     def speed(self, at: float, window_s: float) -> float:
         """Bytes/s that were written in the window that ended at `at`; of keys and values alone."""
@@ -271,7 +277,7 @@ def test_a_log_whose_start_moves_as_under_retention_keeps_its_speed(
     reports = monitoring(topic, window_s=4)
     load = Load(producer, topic)
     load.go_on(4)
-    partition = KafkaPartition(topic, 0, 200)
+    partition = KafkaPartition(topic, 0, load.records // 2)
     deleted_at = time.time()
     admin.delete_records([partition])[partition].result(timeout=30)
     load.go_on(3)
