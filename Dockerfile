@@ -1,4 +1,4 @@
-# One image for all components: `kcga monitor`, `kcga controller`, `kcga consumer`.
+# One image for all components: `kcga monitor`, `kcga controller`, `kcga consumer`, `kcga spark`.
 #
 #     docker build --tag kcga .
 #
@@ -10,17 +10,17 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless python3 python3-venv \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-# What changes seldom comes first: the versions that are locked, by their hashes, and the jars of Delta Lake.
+# What changes seldom comes first: the versions that are locked, by their hashes, and jars.
 COPY requirements.txt ./
 RUN python3 -m venv /opt/kcga \
     && /opt/kcga/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.txt
 COPY . .
 RUN /opt/kcga/bin/python -m pip install --no-cache-dir --disable-pip-version-check --no-deps . \
-    && KCGA_CACHE=/opt/kcga/cache /opt/kcga/bin/python -c "from app.jars import DELTA, obtain; obtain(DELTA)" \
+    && KCGA_CACHE=/opt/kcga/cache /opt/kcga/bin/python -c "from app.spark_needs import needs; needs(['s3a'])" \
     && /opt/kcga/bin/python -m compileall -q /opt/kcga/lib
 
 FROM ${BASE}
-# Java is for consumers with a session of Spark of their own (spark_master).
+# Java is for `kcga spark`, and for consumers with a session of Spark of their own (spark_master).
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless python3 tini \
     && rm -rf /var/lib/apt/lists/* /tmp/* \

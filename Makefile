@@ -123,6 +123,7 @@ $(READY): requirements-dev.txt pyproject.toml
 lock:  ## Resolves the newest versions that pyproject.toml allows (needs uv)
 	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade pyproject.toml --extra plot --output-file requirements.txt
 	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade pyproject.toml --extra dev --output-file requirements-dev.txt
+	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade tests/object_store/requirements.in --output-file tests/object_store/requirements.txt
 
 clean:  ## Removes what make made; the jars stay in the cache folder of the user (KCGA_CACHE)
 	@rm -rf $(VENV) $(PYTHONS:%=$(VENV)-%) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,19 +1,20 @@
-"""Runs one component in this process until it is asked to end: what `kcga monitor|controller|consumer` do."""
+"""Runs one component in this process until it is asked to end: what `kcga monitor|controller|consumer|spark` do."""
 
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
 from app.errors import KcgaError, UsageError
 from app.interrupts import stop_on_signals
-from app.own_spark import with_jars
 from app.refusals import reason
 from app.settings import Settings, load
+from app.spark_needs import with_jars
 from app.topics import Cluster
 
 if TYPE_CHECKING:
@@ -111,6 +112,35 @@ def run_consumer(number: int, file: Path) -> None:
             )
     except ConsumerError as error:
         raise KcgaError(f"consumer {number} ends: {error}") from error
+
+
+def run_spark(file: Path) -> None:
+    from app.child import POLL_S, Child
+    from app.java import find_java
+    from app.spark_needs import needs
+    from app.spark_server import SparkServer
+
+    settings = load(file)
+    own, needed = settings.spark, needs(settings.consumer.schemes)
+    with TemporaryDirectory(prefix="kcga-spark-") as folder, stop_on_signals() as stop:
+        server = SparkServer(
+            folder=Path(folder),
+            host=own.host,
+            port=own.port,
+            java=find_java(),
+            jars=needed.jars,
+            heap_mb=own.heap_mb,
+            master=own.master,
+            address=own.address,
+            conf={**needed.conf, **own.conf},
+            long_running=True,
+        )
+        command, shown = server.prepare(), Path("/dev/stderr")
+        with Child("Spark", command, shown, folder=Path(folder), environment=server.environment) as spark:
+            while spark.running and not stop.wait(POLL_S):
+                pass
+        if not stop.is_set():
+            raise KcgaError(f"Spark {spark.ending}")
 
 
 def command(*arguments: str) -> list[str]:

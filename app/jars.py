@@ -1,4 +1,4 @@
-"""The jars of Kafka and Delta Lake: exactly the locked ones, fetched once into a cache, checked at every use.
+"""The jars of Kafka, Delta Lake and object stores: the locked ones, fetched once into a cache, checked at every use.
 
 `python -m app.jars` resolves the roots below anew and writes the locks; to be run when a version changes.
 """
@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from app import ivy
 from app.errors import KcgaError, UsageError
 from app.ivy import Coordinates
+from app.pyspark_home import pyspark_home
 
 CACHE_VARIABLE = "KCGA_CACHE"
 """The environment variable that names another folder for the cache."""
@@ -42,9 +43,12 @@ class JarSet:
     """What messages call it."""
     variable: str
     """The environment variable that names a folder with one's own jars, which are used as they are."""
-    roots: tuple[Coordinates, ...]
-    transitive: bool
-    """Whether the lock also has what the roots need."""
+    roots: tuple[Coordinates, ...] = ()
+    """The lock also has what these need."""
+    alone: tuple[Coordinates, ...] = ()
+    """Of these, all that they need is there already."""
+    beside_spark: bool = True
+    """Whether they are used beside PySpark's jars, so that the lock leaves out what is among those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +73,14 @@ KAFKA = JarSet(
     variable="KAFKA_JARS",
     # Without the second, the broker logs nothing.
     roots=_coordinates("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"),
-    transitive=True,
+    beside_spark=False,
 )
 DELTA = JarSet(
     name="delta",
     title="Delta Lake 4.4.0",
     variable="DELTA_JARS",
     # All the rest that these name as needed (Hadoop, Parquet, Jackson ...) is already among PySpark's jars.
-    roots=_coordinates(
+    alone=_coordinates(
         "io.delta:delta-kernel-api:4.4.0",
         "io.delta:delta-kernel-defaults:4.4.0",
         "io.delta:delta-kernel-unitycatalog:4.4.0",
@@ -84,8 +88,30 @@ DELTA = JarSet(
         "io.delta:delta-storage:4.4.0",
         "io.unitycatalog:unitycatalog-client:0.6.0",
     ),
-    transitive=False,
 )
+S3 = JarSet(
+    name="s3",
+    title="Hadoop's connector to S3 3.5.0",
+    variable="S3_JARS",
+    # What it needs of the AWS SDK: the SDK as one jar, which it names, has 686 MB.
+    roots=_coordinates(
+        "software.amazon.awssdk:s3:2.35.4",
+        "software.amazon.awssdk:s3-transfer-manager:2.35.4",
+        "software.amazon.awssdk:sts:2.35.4",
+    ),
+    alone=_coordinates(
+        "org.apache.hadoop:hadoop-aws:3.5.0",
+        "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
+    ),
+)
+GCS = JarSet(
+    name="gcs",
+    title="Hadoop's connector to Google Cloud Storage 3.5.0",
+    variable="GCS_JARS",
+    alone=_coordinates("org.apache.hadoop:hadoop-gcp:3.5.0"),  # all that it needs is in it
+)
+
+_SPARK_HAS_IN_PLACE_OF = frozenset({"commons-logging"})  # jcl-over-slf4j
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -201,16 +227,23 @@ def write_lock(jar_set: JarSet, file: Path) -> None:
     """
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        if jar_set.transitive:
-            jars = ivy.resolve(jar_set.roots, folder)
-        else:
-            jars = jar_set.roots
-            ivy.fetch(jars, folder, lambda _: None)
+        jars = set(jar_set.alone)
+        if jar_set.alone:
+            ivy.fetch(jar_set.alone, folder, lambda _: None)
+        if jar_set.roots:
+            jars.update(ivy.resolve(jar_set.roots, folder))
+        if jar_set.beside_spark:
+            jars = {jar for jar in jars if not _is_sparks(jar)}
         lines = [f"# The jars of {jar_set.title}. Written by: python -m app.jars"]
         lines += [f"{_sha256(folder / str(jar))}  {jar}" for jar in sorted(jars)]
     file.write_text("\n".join(lines) + "\n")
 
 
+def _is_sparks(jar: Coordinates) -> bool:
+    sparks = (pyspark_home() / "jars").glob(f"{jar.artifact}-[0-9]*.jar")
+    return jar.artifact in _SPARK_HAS_IN_PLACE_OF or any(sparks)
+
+
 if __name__ == "__main__":
-    for each in (KAFKA, DELTA):
+    for each in (KAFKA, DELTA, S3, GCS):
         write_lock(each, Path(__file__).with_name(f"{each.name}.lock"))

@@ -93,6 +93,25 @@ class LocalSettings(Section):
     user of the cluster, with fewer rights."""
 
 
+class SparkSettings(Section):
+    """A Spark Connect server of kcga's own, `kcga spark`: for consumers whose `spark_remote` names it."""
+
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """The address to listen on: by default this machine's own, which nobody reaches from outside. Whoever reaches it
+    does in the lake what Spark may do, unless a token is asked for."""
+    port: Annotated[int, Field(ge=1, le=65_535)] = 15_002
+    """Where consumers connect."""
+    heap_mb: Annotated[int, Field(ge=512, le=1_000_000)] = 2048
+    """The most that its Java heap takes, in MiB; the process takes about half as much again."""
+    master: Annotated[str, Field(min_length=1)] = "local[*]"
+    """Who does the work: this process, or the master of a cluster, such as `spark://host:7077`."""
+    address: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """Of this machine, by which a cluster's machines reach it."""
+    conf: Annotated[Mapping[str, str], Field(repr=False)] = {}
+    """More of Spark's settings by their names. `spark.connect.authenticate.token` is a secret that consumers have to
+    send, as the same name in their `spark_conf` says."""
+
+
 class HttpSettings(Section):
     """What is served over HTTP: health and metrics by all components, the status page by the controller."""
 
@@ -155,6 +174,7 @@ class Settings(BaseSettings):
     controller: ControllerSettings = ControllerSettings()
     consumer: ConsumerSettings
     local: LocalSettings = LocalSettings()
+    spark: SparkSettings = SparkSettings()
     http: HttpSettings = HttpSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
     fleet: Annotated[Literal["local", "kubernetes"], Field(validate_default=True)] = "local"

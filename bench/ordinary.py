@@ -18,8 +18,8 @@ from confluent_kafka import TopicPartition as Position
 
 from app.interrupts import stop_on_signals
 from app.logs import configure
-from app.own_spark import with_jars
 from app.settings import Settings, load
+from app.spark_needs import with_jars
 from consumer.decide.batch import Batch, Record
 from consumer.decide.cycle import FetchPhase
 from consumer.kafka import fetching_config

@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "monitor": "Measure the write speed of each partition and publish it.",
         "controller": "Decide how many consumers there are and which partition each reads, and carry it out.",
         "consumer": "Read the partitions that the controller assigns and write them to the lake.",
+        "spark": "Run a Spark Connect server that writes the tables for consumers whose spark_remote names it.",
         "validate": "Check the settings file without starting anything; every fault is named.",
         "acls": "Print the least rights that each component's user needs on the cluster. Nothing is granted.",
         "explain": "Say in words what the controller decided, and why: why it scaled or did not, why each "

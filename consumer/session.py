@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from consumer import jvm
+from consumer.settings import TOKEN
 
 log = structlog.get_logger(__name__)
 
@@ -75,12 +76,12 @@ def open_session(spark: str, conf: Mapping[str, str] = NO_CONF) -> SparkSession:
 
     Args:
         spark: `sc://host:port` or a master.
-        conf: Spark's settings, for a session of this process.
+        conf: Spark's settings, for a session of this process; of a server's only the token that it asks for.
 
     Raises:
         LakeError: Spark did not answer, or refused.
     """
-    return _on_server(spark) if is_remote(spark) else _of_this_process(spark, conf)
+    return _on_server(spark, conf.get(TOKEN)) if is_remote(spark) else _of_this_process(spark, conf)
 
 
 def release(session: SparkSession) -> None:
@@ -146,11 +147,16 @@ def unless_missing() -> Iterator[None]:
             raise
 
 
-def _on_server(remote: str) -> SparkSession:
+def _on_server(remote: str, token: str | None) -> SparkSession:
     # Imported here: a process with a JVM of its own does not need it.
+    from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-    session = RemoteSession(connection=remote)
+    channel = DefaultChannelBuilder(remote)
+    if token is not None:
+        # Spark's client sends what it takes for a token by TLS alone, which Spark's server does not speak.
+        channel.set("authorization", f"Bearer {token}")
+    session = RemoteSession(connection=channel)
     # The client's own policy keeps trying for 10 minutes, during which its caller could say nothing of it.
     session.client.set_retry_policies([])
     try:

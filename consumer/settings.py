@@ -7,12 +7,18 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from consumer.decide.columns import OF_EVERY_RECORD, TYPES, Column
-from consumer.decide.location import ROOTED, location, log_store_settings, of_one_writer
+from consumer.decide.location import ROOTED, S3A, location, log_store_settings, of_one_writer, schemes
 from consumer.decide.out_of_range import BeyondEnd
 from domain.assignment import ConsumerId
 from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
 
 Seconds = Annotated[float, Field(ge=0.001, allow_inf_nan=False)]
+
+TOKEN = "spark.connect.authenticate.token"  # noqa: S105
+"""Spark's setting of the secret that a Spark Connect server asks for."""
+
+NAME_JARS = ("spark.jars", "spark.jars.packages")
+"""Spark's settings that say which jars it has beside its own."""
 
 LEAST_HEARTBEATS = 2
 """That a lease lasts for."""
@@ -46,7 +52,9 @@ class ConsumerSettings(BaseModel):
     """A master, such as `local[1]`: each consumer has a session, and a JVM, of its own."""
     spark_conf: Annotated[Mapping[str, str], Field(repr=False)] = {}
     """With `spark_master`: Spark's settings by their names, such as `spark.driver.memory`, or `spark.jars` for the jars
-    of Delta Lake and of the lake's file system in place of kcga's own of Delta Lake."""
+    of Delta Lake and of the lake's file system in place of kcga's own, which are of Delta Lake and, where a table is on
+    `s3a://` or `gs://`, of that. With `spark_remote`: `spark.connect.authenticate.token` alone, the secret that servers
+    ask for."""
     lake_root: str
     """The folder of all tables, as Spark sees it: an absolute path, or any Hadoop URL (gs://bucket/lake)."""
     tables: Mapping[str, Annotated[str, Field(pattern=r"^[^`]*[^`/]/*$")]] = {}
@@ -144,14 +152,17 @@ class ConsumerSettings(BaseModel):
                 "set either spark_remote, a Spark Connect server such as sc://host:15002, or spark_master, such as "
                 f"local[1]; {'neither' if self.spark_master is None else 'both'} is set"
             )
-        if self.spark_conf and self.spark_master is None:
-            raise ValueError("spark_conf goes with spark_master: a Spark Connect server has settings of its own")
+        if self.spark_conf.keys() - {TOKEN} and self.spark_master is None:
+            raise ValueError(
+                f"spark_conf goes with spark_master: a Spark Connect server has settings of its own, but for {TOKEN}"
+            )
         return self
 
     @model_validator(mode="after")
     def _has_a_log_store(self) -> Self:
         for scheme in of_one_writer(self.lake_root, self.tables) if self.spark_master is not None else ():
-            if not any(name in self.spark_conf for name in log_store_settings(scheme)):
+            comes_with_jars = scheme == S3A and not self.names_jars
+            if not comes_with_jars and not any(name in self.spark_conf for name in log_store_settings(scheme)):
                 raise ValueError(
                     f"with spark_master each consumer writes by itself, and on {scheme}:// Delta Lake would lose what "
                     f"two write at once: set {log_store_settings(scheme)[0]} in spark_conf, or use one spark_remote"
@@ -179,6 +190,16 @@ class ConsumerSettings(BaseModel):
     def sparks(self) -> tuple[str, ...]:
         """Where Spark is: `sc://host:port` of each server, or a master."""
         return self.spark_remote or (self.spark_master or "",)
+
+    @property
+    def names_jars(self) -> bool:
+        """Whether `spark_conf` says which jars Spark has; otherwise it has kcga's own."""
+        return any(name in self.spark_conf for name in NAME_JARS)
+
+    @property
+    def schemes(self) -> tuple[str, ...]:
+        """Of the URLs of all tables."""
+        return schemes(self.lake_root, self.tables)
 
     @property
     def spark(self) -> str:

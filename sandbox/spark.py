@@ -3,24 +3,20 @@
 It does the work itself, or has a standalone cluster do it that is there.
 """
 
-import os
 import re
 import socket
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from app.child import Child
 from app.errors import KcgaError, UsageError
 from app.java import Java
-from app.pyspark_home import pyspark_home
-from consumer import jvm
+from app.spark_server import ON_THIS_MACHINE, SparkServer
 from sandbox.ports import LOOPBACK
 from sandbox.server import Server
 
 _STOP_WITHIN_S = 20.0
-
-_OF_THIS_MACHINE = ("-Djava.awt.headless=true", "-Djava.io.tmpdir=tmp")
 
 _CLUSTER = re.compile(r"spark://[^/:,\s]+:\d{1,5}(,[^/:,\s]+:\d{1,5})*")
 _ANSWERS_WITHIN_S = 10.0
@@ -31,15 +27,14 @@ class SparkConnectServer(Server):
 
     Args:
         folder: takes its scratch files, its warehouse and its log. To be removed only after `stop()`.
-        jars: Delta Lake's jars (`obtain(DELTA)`).
+        jars: Delta Lake's (`obtain(DELTA)`), and those of an object store (`app.spark_needs.needs`).
         java: what runs it (`find_java()`).
         port: where clients connect; a free one if not given.
         heap_mb: the most its Java heap takes, in MiB.
         cluster: the masters of the cluster that does the work, as `spark://host:port[,host:port]`, whose workers see
             the folders of lakes under the same paths; none for this JVM's own threads.
-        long_running: whether it is for hours, not minutes: it compiles as well as Java can, and takes its heap at once,
-            most of it for what lives as short as a batch. Slower for minutes; faster from then on, and even. It also
-            keeps statistics of the columns, by which queries of large tables pass over files.
+        conf: more of Spark's settings.
+        long_running: whether it is for hours, not minutes (`SparkServer.long_running`).
 
     Raises:
         UsageError: `cluster` names none.
@@ -56,6 +51,7 @@ class SparkConnectServer(Server):
         port: int | None = None,
         heap_mb: int = 2048,
         cluster: str | None = None,
+        conf: Mapping[str, str] = MappingProxyType({}),
         long_running: bool = False,
     ) -> None:
         super().__init__(folder, port)
@@ -65,9 +61,8 @@ class SparkConnectServer(Server):
         if cluster is not None and not _CLUSTER.fullmatch(cluster):
             raise UsageError(f"{cluster!r} names no Spark cluster: it must look like spark://host:7077")
         self._cluster = cluster
-        self._keeps_statistics = long_running
-        for_hours = (f"-Xms{heap_mb}m", f"-Xmn{heap_mb * 2 // 3}m")
-        self._jvm = (*jvm.SAFE, *jvm.UNVERIFIED, *_OF_THIS_MACHINE, *(for_hours if long_running else jvm.QUICK_START))
+        self._conf = conf
+        self._long_running = long_running
 
     @property
     def remote(self) -> str:
@@ -75,51 +70,25 @@ class SparkConnectServer(Server):
         return f"sc://{self.address}"
 
     def _prepare(self, port: int) -> Child:
-        for part in ("tmp", "conf"):
-            (self._folder / part).mkdir(exist_ok=True)
-        address = LOOPBACK if self._cluster is None else _address_towards(self._cluster)
+        server = SparkServer(
+            folder=self._folder,
+            port=port,
+            java=self._java,
+            jars=self._jars,
+            heap_mb=self._heap_mb,
+            master=self._cluster or ON_THIS_MACHINE,
+            address=LOOPBACK if self._cluster is None else _address_towards(self._cluster),
+            conf=self._conf,
+            long_running=self._long_running,
+        )
         return Child(
             self.title,
-            [
-                pyspark_home() / "bin" / "spark-submit",
-                "--class=org.apache.spark.sql.connect.service.SparkConnectServer",
-                "--name=kcga",
-                *(f"--conf={name}={value}" for name, value in self._settings(port, address).items()),
-                "spark-internal",
-            ],
+            server.prepare(),
             self.log,
             folder=self._folder,
-            environment=spark_environment(self._java, self._folder / "conf", address),
+            environment=server.environment,
             stop_within_s=_STOP_WITHIN_S,
         )
-
-    def _settings(self, port: int, address: str) -> dict[str, object]:
-        return {
-            "spark.master": self._cluster or "local[*]",
-            "spark.driver.memory": f"{self._heap_mb}m",
-            "spark.driver.extraJavaOptions": " ".join(self._jvm),
-            "spark.driver.host": address,
-            "spark.driver.bindAddress": address,
-            "spark.executor.extraJavaOptions": " ".join((*jvm.SAFE, *jvm.QUICK_START)),
-            "spark.connect.grpc.binding.address": LOOPBACK,
-            "spark.connect.grpc.binding.port": port,
-            "spark.ui.enabled": "false",
-            "spark.jars": ",".join(map(str, self._jars)),
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            "spark.sql.catalogImplementation": "in-memory",
-            "spark.sql.warehouse.dir": self._folder / "warehouse",
-            "spark.local.dir": self._folder / "tmp",
-            "spark.scheduler.mode": "FAIR",
-            # Over the default, 1 MB, each batch would stay in its session until the heap is full.
-            "spark.sql.session.localRelationCacheThreshold": 100 * 1024 * 1024,
-            # A table's log is small here; the defaults, 200 and 50 tasks, cost more than they save.
-            "spark.sql.shuffle.partitions": 4,
-            "spark.databricks.delta.snapshotPartitions": 2,
-            "spark.databricks.delta.stats.collect": str(self._keeps_statistics).lower(),
-            # No file of checksums beside each of a table's log: for each Java would start processes (chmod, readlink).
-            "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-        }
 
     def _answers(self) -> bool:
         # Imported only now: the client takes seconds to import, in which Spark starts.
@@ -137,24 +106,6 @@ class SparkConnectServer(Server):
             return False
         finally:
             release(session)
-
-
-def spark_environment(java: Java, conf: Path, address: str = LOOPBACK) -> dict[str, str]:
-    """The environment of a process of Spark: kcga's own less the settings of any other Spark on this machine.
-
-    Args:
-        java: what runs it.
-        conf: its folder of settings.
-        address: of this machine, by which others reach it.
-    """
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    return inherited | {
-        "JAVA_HOME": str(java.home),
-        "SPARK_HOME": str(pyspark_home()),
-        "SPARK_CONF_DIR": str(conf),
-        "SPARK_LOCAL_IP": address,
-        "PYSPARK_PYTHON": sys.executable,
-    }
 
 
 def _address_towards(cluster: str) -> str:

@@ -11,24 +11,26 @@ from rich.live import Live
 from rich.text import Text
 
 from app.errors import KcgaError
-from app.jars import DELTA, KAFKA, obtain
+from app.jars import DELTA, KAFKA, S3, obtain
 from tests import tools
 from tests.kubernetes.control_plane import MODULE
 from tests.kubernetes.go_program import build, program
+from tests.object_store import s3
 
 _SHOWN_EVERY_S = 30.0
 
 
 def prepare(console: Console) -> None:
-    """Fetches the jars and builds the control plane.
+    """Fetches the jars, and the packages of the object store, and builds the control plane.
 
     Raises:
-        KcgaError: the jars or the modules are not to be had, or the build failed.
+        KcgaError: the jars, packages or modules are not to be had, or the build failed.
     """
     if said := tools.report():
         console.print(said, highlight=False, markup=False)
-    for jars in (KAFKA, DELTA):
+    for jars in (KAFKA, DELTA, S3):
         obtain(jars)
+    s3.environment()
     go = tools.GO.find()
     if go is None or program(MODULE).exists():
         return

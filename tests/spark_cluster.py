@@ -9,10 +9,10 @@ from typing import ClassVar
 from app.child import Child
 from app.java import Java
 from app.pyspark_home import pyspark_home
+from app.spark_server import spark_environment
 from consumer import jvm
 from sandbox.ports import LOOPBACK
 from sandbox.server import Server
-from sandbox.spark import spark_environment
 
 WORKER_MB = 1024
 

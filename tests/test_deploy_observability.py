@@ -150,7 +150,7 @@ def test_probes_have_a_port_that_the_network_policy_opens_to_nobody() -> None:
     """Hole 27: whoever kept the page's server busy had the pod begun anew."""
     base = ROOT / "cli" / "manifests" / "base"
     added: dict[str, list[Any]] = {}
-    for each in yaml.safe_load((base / "pods.yaml").read_text()):
+    for each in yaml.safe_load((base / "kafka.yaml").read_text()):
         added.setdefault(each["path"].split("/containers/0/")[-1], []).append(each["value"])
     common = {name: values[0] for name, values in added.items()} | {"env": added["env/-"]}
     consumer = yaml.safe_load((base / "consumer.yaml").read_text())["spec"]["template"]["spec"]["containers"][0]

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 import yaml
@@ -21,11 +22,14 @@ OVERLAYS = Path(__file__).parents[1] / "manifests" / "overlays"
 SETTINGS_MAP, SETTINGS_KEY, TEMPLATE_KEY = "kcga-settings", "settings.toml", "consumer.yaml"
 VARIABLES = "kcga-kafka"
 """The Secret whose keys are variables of every component's environment."""
-OWN_VARIABLES = ("kcga-monitor", "kcga-controller", "kcga-consumer")
+OWN_VARIABLES = ("kcga-monitor", "kcga-controller", "kcga-consumer", "kcga-spark")
 """The Secrets whose keys are variables of one component's environment, and go before those of all."""
 SETTINGS_HASH = "kcga/settings"
 """An annotation of pods: the controller and the monitor begin anew with other settings."""
 FIELD_MANAGER = "kcga-deploy"
+SPARK = "kcga-spark"
+"""The Service of the Spark Connect server that goes with a group, if its consumers name it."""
+COMPONENT = "app.kubernetes.io/component"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -61,10 +65,12 @@ def render(file: Path, overlay: str, image: str | None) -> str:
         KcgaError: there is no kubectl.
     """
     # Where consumers are is not in the file: the manifests say so, and the rules that go with it count from here on.
-    load(file, fleet="kubernetes")
+    settings = load(file, fleet="kubernetes")
     text = file.read_text(encoding="utf-8")
     _require_no_secrets(file, text)
     objects = _kustomized(_folder(overlay))
+    if not any(urlsplit(remote).hostname == SPARK for remote in settings.consumer.spark_remote or ()):
+        objects = [each for each in objects if each["metadata"].get("labels", {}).get(COMPONENT) != "spark"]
     digest = hashlib.sha256(text.encode()).hexdigest()
     for each in objects:
         if each["kind"] == "Deployment":

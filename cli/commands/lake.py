@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from app.errors import KcgaError, UsageError
-from app.own_spark import with_jars
 from app.settings import Settings, load
+from app.spark_needs import with_jars
 from app.topics import Cluster
 from cli.options import OutputFormat, SettingsFile
 from consumer.maintenance import Compaction

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from app.errors import KcgaError
-from app.own_spark import with_jars
 from app.settings import Settings
+from app.spark_needs import with_jars
 from cli.doctor.finding import Finding
 from consumer.decide.location import location
 from consumer.session import LakeError, brief, session_for

@@ -7,7 +7,10 @@ from types import MappingProxyType
 ROOTED = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 """How an absolute path, or a Hadoop URL, begins."""
 
-_OF_ONE_WRITER = ("s3", "s3a", "s3n")
+S3A = "s3a"
+"""The scheme of Hadoop's connector to S3."""
+
+_OF_ONE_WRITER = ("s3", S3A, "s3n")
 """Schemes on which a file can be written over that another has just written: what Delta Lake's log is safe with there
 by default is one JVM that writes."""
 
@@ -29,10 +32,14 @@ def quoted(table: str) -> str:
     return table.replace("`", "``")
 
 
+def schemes(lake_root: str, tables: Mapping[str, str] = NO_NAMES) -> tuple[str, ...]:
+    """Of all tables' URLs; in ascending order."""
+    return tuple(sorted({place.partition(":")[0].lower() for place in (lake_root, *tables.values()) if ":" in place}))
+
+
 def of_one_writer(lake_root: str, tables: Mapping[str, str] = NO_NAMES) -> tuple[str, ...]:
     """The schemes among those of all tables on which one JVM may write at a time, unless Delta Lake has a log store."""
-    schemes = {root.partition(":")[0].lower() for root in (lake_root, *tables.values()) if ":" in root}
-    return tuple(sorted(schemes.intersection(_OF_ONE_WRITER)))
+    return tuple(scheme for scheme in schemes(lake_root, tables) if scheme in _OF_ONE_WRITER)
 
 
 def log_store_settings(scheme: str) -> tuple[str, str]:

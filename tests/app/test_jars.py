@@ -42,7 +42,7 @@ def jar_set(monkeypatch: pytest.MonkeyPatch) -> JarSet:
     roots = (Coordinates("g", "one", "1"), Coordinates("g", "two", "2"))
     lock = tuple(LockedJar(jar, hashlib.sha256(contents(jar)).hexdigest()) for jar in roots)
     monkeypatch.setattr(jars, "locked", lambda _: lock)
-    return JarSet("set", "The Set 1.0", "SET_JARS", roots, transitive=False)
+    return JarSet("set", "The Set 1.0", "SET_JARS", alone=roots)
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def test_jars_are_fetched_once(jar_set: JarSet, environment: dict[str, str]) -> 
     again = obtain(jar_set, environment, repository.fetch)
     assert first == again
     assert [file.name for file in first] == ["one-1.jar", "two-2.jar"]
-    assert [file.read_bytes() for file in first] == [contents(jar) for jar in jar_set.roots]
-    assert repository.asked == [list(jar_set.roots)]
+    assert [file.read_bytes() for file in first] == [contents(jar) for jar in jar_set.alone]
+    assert repository.asked == [list(jar_set.alone)]
 
 
 @pytest.mark.parametrize("damage", [lambda jar: jar.unlink(), lambda jar: jar.write_bytes(b"half a j")])
@@ -68,8 +68,8 @@ def test_a_jar_that_is_missing_or_damaged_is_fetched_again_alone(
     one, two = obtain(jar_set, environment, repository.fetch)
     damage(two)
     assert obtain(jar_set, environment, repository.fetch) == (one, two)
-    assert two.read_bytes() == contents(jar_set.roots[1])
-    assert repository.asked[1:] == [[jar_set.roots[1]]]
+    assert two.read_bytes() == contents(jar_set.alone[1])
+    assert repository.asked[1:] == [[jar_set.alone[1]]]
 
 
 def test_a_jar_that_is_not_the_locked_one_is_refused(jar_set: JarSet, environment: dict[str, str]) -> None:
@@ -79,7 +79,7 @@ def test_a_jar_that_is_not_the_locked_one_is_refused(jar_set: JarSet, environmen
         obtain(jar_set, environment, repository.fetch)
     assert "\n" not in str(raised.value)
     assert not list(Path(environment["KCGA_CACHE"]).rglob("two*"))
-    assert repository.asked == [list(jar_set.roots), [jar_set.roots[1]]]  # tried again, for that one alone
+    assert repository.asked == [list(jar_set.alone), [jar_set.alone[1]]]  # tried again, for that one alone
 
     repository.broken = set()
     assert len(obtain(jar_set, environment, repository.fetch)) == 2
@@ -107,7 +107,7 @@ def test_of_several_at_once_only_one_fetches(jar_set: JarSet, environment: dict[
     with ThreadPoolExecutor() as pool:
         obtained = [future.result() for future in [pool.submit(obtain_together) for _ in range(together.parties)]]
     assert len(set(obtained)) == 1
-    assert repository.asked == [list(jar_set.roots)]
+    assert repository.asked == [list(jar_set.alone)]
 
 
 def test_what_a_killed_process_left_is_cleared_away(jar_set: JarSet, environment: dict[str, str]) -> None:
@@ -149,7 +149,7 @@ def test_a_folder_of_ones_own_without_jars_is_refused(jar_set: JarSet, tmp_path:
 @pytest.mark.parametrize("locked_set", [KAFKA, DELTA], ids=lambda each: each.name)
 def test_each_lock_names_every_root_with_a_checksum(locked_set: JarSet) -> None:
     lock = locked(locked_set)
-    assert set(locked_set.roots) <= {jar.coordinates for jar in lock}
+    assert {*locked_set.roots, *locked_set.alone} <= {jar.coordinates for jar in lock}
     assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in lock)
     assert len({jar.file_name for jar in lock}) == len(lock)
 

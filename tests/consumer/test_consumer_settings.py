@@ -50,7 +50,7 @@ def test_a_consumer_has_exactly_one_spark(given: dict[str, Any], says: str) -> N
 @pytest.mark.parametrize(
     ("where", "setting"),
     [
-        ({"lake_root": "s3a://bucket/lake"}, "spark.delta.logStore.s3a.impl"),
+        ({"lake_root": "s3a://bucket/lake", "spark_conf": {"spark.jars": "mine.jar"}}, "spark.delta.logStore.s3a.impl"),
         ({"lake_root": "/data/lake", "tables": {"a": "S3://bucket/a"}}, "spark.delta.logStore.s3.impl"),
     ],
 )
@@ -60,8 +60,13 @@ def test_consumers_that_write_by_themselves_need_a_log_store_on_s3(where: dict[s
     with pytest.raises(ValidationError, match=f"set {setting} in spark_conf, or use one spark_remote"):
         ConsumerSettings(**own)
     for name in (setting, "spark.delta.logStore.class"):
-        assert ConsumerSettings(**own, spark_conf={name: "io.delta.storage.S3DynamoDBLogStore"}).spark_conf
-    assert ConsumerSettings(**GOOD | where).spark_master is None
+        conf = where.get("spark_conf", {}) | {name: "io.delta.storage.S3DynamoDBLogStore"}
+        assert ConsumerSettings(**own | {"spark_conf": conf}).spark_conf == conf
+    assert ConsumerSettings(**GOOD | where | {"spark_conf": {}}).spark_master is None
+
+
+def test_kcgas_own_jars_have_one_for_s3a() -> None:
+    assert ConsumerSettings(spark_master="local[1]", lake_root="s3a://bucket/lake").schemes == ("s3a",)
 
 
 @pytest.mark.parametrize("root", ["/data/lake/", "gs://bucket/lake", "s3a://bucket/lake", "file:/data/lake"])

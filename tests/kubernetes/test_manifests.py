@@ -23,7 +23,7 @@ group = "lake-writers"
 [monitor]
 topics = ["orders"]
 [consumer]
-spark_remote = "sc://spark:15002"
+spark_remote = "sc://kcga-spark:15002"
 lake_root = "gs://lake/kafka"
 """
 OVERLAY_NAMES = sorted(overlay.name for overlay in OVERLAYS.iterdir() if overlay.is_dir())
@@ -106,7 +106,7 @@ def test_no_pod_may_more_than_it_needs(settings: Path, overlay: str) -> None:
     pods = [
         each["spec"]["template"]["spec"] for each in (*objects, a_consumer(objects)) if each["kind"] == "Deployment"
     ]
-    assert len(pods) == 3
+    assert len(pods) == 4
     for pod in pods:
         assert pod["securityContext"]["runAsNonRoot"]
         for container in pod["containers"]:
@@ -132,7 +132,8 @@ def test_each_component_has_secrets_of_its_own_before_those_of_all_and_none_of_a
         for component, pod in pods.items()
     }
     assert {component: [source["name"] for source in found] for component, found in sources.items()} == {
-        component: [VARIABLES, f"kcga-{component}"] for component in ("consumer", "controller", "monitor")
+        **{component: [VARIABLES, f"kcga-{component}"] for component in ("consumer", "controller", "monitor")},
+        "spark": ["kcga-spark"],  # it talks to nobody but the lake
     }
     assert all(source["optional"] for found in sources.values() for source in found), "one for all is enough"
     assert {found[-1]["name"] for found in sources.values()} == set(OWN_VARIABLES)
@@ -143,6 +144,20 @@ def test_the_groups_settings_and_image_are_in_what_is_applied(settings: Path) ->
     assert the_map(objects)["settings.toml"] == SETTINGS
     pods = [each["spec"]["template"] for each in objects if each["kind"] == "Deployment"]
     assert {container["image"] for pod in pods for container in pod["spec"]["containers"]} == {"registry/kcga:2"}
+
+
+@pytest.mark.parametrize(
+    "spark",
+    ['spark_remote = "sc://mine:15002"', 'spark_master = "local[1]"'],
+    ids=["a server of one's own", "a session of each consumer's own"],
+)
+def test_a_spark_that_nobody_uses_is_left_out(settings: Path, spark: str) -> None:
+    def named(objects: list[dict[str, Any]]) -> set[str]:
+        return {each["kind"] for each in objects if each["metadata"]["name"] == "kcga-spark"}
+
+    assert named(rendered(settings, "gke")) == {"Deployment", "Service", "ServiceAccount", "NetworkPolicy"}
+    settings.write_text(SETTINGS.replace('spark_remote = "sc://kcga-spark:15002"', spark))
+    assert named(rendered(settings, "gke")) == set()
 
 
 def test_pods_begin_anew_with_other_settings(settings: Path) -> None:
