@@ -29,7 +29,7 @@ class SparkServer:
     """The address to listen on."""
     java: Java
     jars: Sequence[Path]
-    """Delta Lake's, and those of an object store: see `app.object_stores.needs`."""
+    """Delta Lake's, and those of an object store: see `app.spark_needs.needs`."""
     heap_mb: int = 2048
     """The most that its Java heap takes, in MiB."""
     master: str = ON_THIS_MACHINE
