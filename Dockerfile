@@ -16,7 +16,7 @@ RUN python3 -m venv /opt/kcga \
     && /opt/kcga/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.txt
 COPY . .
 RUN /opt/kcga/bin/python -m pip install --no-cache-dir --disable-pip-version-check --no-deps . \
-    && KCGA_CACHE=/opt/kcga/cache /opt/kcga/bin/python -c "from app.spark_needs import needs; needs(['s3a'])" \
+    && KCGA_CACHE=/opt/kcga/cache /opt/kcga/bin/python -c "from app.spark_needs import needs; needs(['gs', 's3a'])" \
     && /opt/kcga/bin/python -m compileall -q /opt/kcga/lib
 
 FROM ${BASE}

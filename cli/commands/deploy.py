@@ -44,7 +44,9 @@ _Dumper.add_representer(
 
 def deploy(
     settings: SettingsFile,
-    overlay: Annotated[str, typer.Option(help="local, gke, or a folder with a kustomization of one's own.")] = "local",
+    overlay: Annotated[
+        str, typer.Option(help="local, gke, eks, or a folder with a kustomization of one's own.")
+    ] = "local",
     image: Annotated[str | None, typer.Option(help="The image of all components, in place of the overlay's.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be applied, and apply nothing.")] = False,
 ) -> None:

@@ -184,7 +184,7 @@ def test_a_group_whose_name_is_none_for_kubernetes_is_refused(settings: Path) ->
 
 
 def test_an_overlay_that_does_not_exist_is_refused(settings: Path) -> None:
-    with pytest.raises(UsageError, match="one of gke, local, or a folder"):
+    with pytest.raises(UsageError, match="one of eks, gke, local, or a folder"):
         render(settings, "moon", None)
 
 
