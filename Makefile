@@ -46,12 +46,13 @@ tools:  ## What tests need of the system: a browser, Prometheus, Go (installs it
 guards: $(READY)  ## Breaks each guard of the protocol on purpose: tests must fail; an hour (ARGS="--unit": ten minutes)
 	@$(BIN)/python -m tests.guards --page docs/guards.md $(ARGS)
 
-check: $(READY)  ## Style, types, which package may import which, and spelling
+check: $(READY)  ## Style, types, which package may import which, spelling, and that the reference is current
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/codespell
+	@$(BIN)/python -m cli.reference --check
 
 hooks: $(READY)  ## What check does, before each commit
 	@$(BIN)/pre-commit install

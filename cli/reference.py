@@ -1,6 +1,7 @@
 """The reference of settings, commands and states, in Markdown, from the code itself: `make reference` writes it."""
 
 import re
+import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -199,6 +200,13 @@ def _argument(argument: TyperArgument) -> str:
     return shown if argument.required else f"[{shown}]"
 
 
+def _main(docs: Path = Path("docs")) -> None:
+    if "--check" not in sys.argv:
+        for name, page in PAGES.items():
+            (docs / name).write_text(page(), encoding="utf-8")
+    elif outdated := [name for name, page in PAGES.items() if (docs / name).read_text(encoding="utf-8") != page()]:
+        sys.exit(f"docs/ is behind the code, `make reference` writes it anew: {', '.join(outdated)}")
+
+
 if __name__ == "__main__":
-    for name, page in PAGES.items():
-        (Path("docs") / name).write_text(page(), encoding="utf-8")
+    _main()
