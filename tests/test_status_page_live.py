@@ -8,8 +8,10 @@ import math
 import os
 import re
 import signal
+import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from subprocess import Popen
 from typing import NamedTuple
@@ -21,17 +23,22 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.decisions import find_decision
 from app.settings import load
+from cli.commands.record import record_speeds
+from cli.files.stream_file import read_stream
 from cli.live.plan import plan_now
+from cli.packing.controller_replay import controller_replay
 from domain.group_view.explanation import explain
+from domain.messages import Decision, WriteSpeedReport
 from tests.page_watch import PHONE, opened, serious_faults
 from tests.prometheus import Prometheus
-from tests.recorded_decisions import not_foretold
+from tests.recorded_decisions import not_foretold, on_topics
 from tests.running_up import leaves_no_process, running_up, wait_until
 from tests.test_deploy_observability import RULES_FILE, Query, dashboard_queries
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow(200)]
 
 SCALE_UP_WITHIN_MS = 120_000
+SIMULATED_WITHIN_S = 15
 PICTURES = "KCGA_PICTURES"
 NUMBER = re.compile(r"\d+\.\d\d")
 VARIABLE = re.compile(r"label_values\((?P<series>\w+), (?P<label>\w+)\)")
@@ -96,10 +103,13 @@ def test_a_scale_up_is_seen_as_it_happens_and_says_why(
 
 
 def test_the_group_follows_the_load_and_the_lake_has_every_record_once(up: Up) -> None:
-    """It ends in order where somebody interrupts it. `kcga plan` could have told each decision before it was made."""
+    """It ends in order where somebody interrupts it. `kcga plan` could have told each decision before it was made; and
+    what `kcga record` keeps of the run, `kcga simulate --policy controller` decides in the same way.
+    """
     wait_until(lambda: has_scaled_down(up.url), up.process, up.shown)
     (folder,) = up.temporary.glob("kcga-*")
     assert not_foretold(load(folder / "settings.toml")) == []
+    assert_simulated_alike(folder / "settings.toml", up.shown.with_name("speeds.csv"))
     up.process.send_signal(signal.SIGINT)
     output, _ = up.process.communicate(timeout=800)
     shown = up.shown.read_text()
@@ -148,6 +158,26 @@ def decided_alike(folder: Path) -> None:
     for decision in (made, planned):
         costs = [f"{number:.2f}" for number in (decision.plan.objective, decision.plan.rscore)]
         assert set(costs) <= set(NUMBER.findall("\n".join(explain(decision))))
+
+
+def assert_simulated_alike(settings_file: Path, stream: Path) -> None:
+    """Whenever one of the two groups comes to have another number of consumers, so does the other, sooner or later.
+
+    Not at the same moment: simulated consumers obey at once.
+    """
+    settings = load(settings_file)
+    record_speeds(settings, stream, threading.Event(), past_s=3600, seconds=0)
+    replay = controller_replay(settings_file, settings.controller.consumer_capacity, settings.controller.time_limit_s)
+    simulated = [len(set(assignment.values())) for _, assignment in replay.replay(read_stream(stream))]
+    came = on_topics(settings)
+    measured = [at for at, message in came if isinstance(message, WriteSpeedReport) and message.speeds.bytes_per_s]
+    decided = [(at, each.plan.consumers) for at, each in came if isinstance(each, Decision) and each.carried_out]
+    real = [next((n for at, n in reversed(decided) if at <= moment), 0) for moment in measured]
+    apart = round(SIMULATED_WITHIN_S / settings.monitor.interval_s)
+    for one, other in ((real, simulated), (simulated, real)):
+        for place, (before, consumers) in enumerate(pairwise(one), 1):
+            near = other[max(0, place - apart) : place + apart]
+            assert consumers == before or consumers in near, (place, real, simulated)
 
 
 def every_query_has_data(prometheus: Prometheus, components: list[str], began: float) -> None:
