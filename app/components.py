@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException
 from app.errors import KcgaError, UsageError
 from app.interrupts import stop_on_signals
 from app.refusals import reason
+from app.revision import revision_of
 from app.settings import Settings, load
 from app.spark_needs import with_jars
 from app.topics import Cluster
@@ -88,7 +89,12 @@ def _fleet(
 
         local = settings.local
         of_consumers = local.consumer_settings or file
-        yield LocalProcesses(local.folder, lambda consumer: consumer_command(consumer, of_consumers), local.grace_s)
+        yield LocalProcesses(
+            local.folder,
+            lambda consumer: consumer_command(consumer, of_consumers),
+            local.grace_s,
+            lambda: revision_of(of_consumers),
+        )
 
 
 def run_consumer(number: int, file: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from app.errors import KcgaError, UsageError
+from app.revision import revision_of
 from app.settings import Settings
 from controller.kubernetes.api import KubernetesError, connect, find_owner, own_namespace
 from controller.kubernetes.decide.deployment import TemplateError, read_template
@@ -57,6 +58,7 @@ def on_kubernetes(
                 namespace=namespace,
                 group=name,
                 template=lambda: read_template(template),
+                settings=lambda: revision_of(file),
                 owner=owner,
                 may_act=lambda: election.may_act,
             )

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from controller.fleet import FleetError
+from controller.fleet import FleetError, Revisions
 from domain.assignment import ConsumerId
 
 MARK = "KCGA_CONSUMER_OF"
@@ -29,6 +29,8 @@ MARK = "KCGA_CONSUMER_OF"
 @dataclass(slots=True)
 class _Consumer:
     process: psutil.Process
+    revision: str
+    """What it began with."""
     kill_at: float | None = None
     """On the monotonic clock; set once it was asked to leave."""
 
@@ -36,8 +38,8 @@ class _Consumer:
 def running_consumers(folder: Path) -> dict[ConsumerId, psutil.Process]:
     """The consumers of a folder that run, by whichever controller, in ascending order."""
     numbers = sorted(int(number) for file in folder.glob("consumer-*.json") if (number := _number(file)).isdecimal())
-    named = {number: _process(_file(folder, number)) for number in numbers}
-    return {number: process for number, process in named.items() if process is not None}
+    named = {number: _named(_file(folder, number)) for number in numbers}
+    return {number: consumer.process for number, consumer in named.items() if consumer is not None}
 
 
 def _file(folder: Path, consumer: ConsumerId) -> Path:
@@ -48,15 +50,16 @@ def _number(file: Path) -> str:
     return file.stem.removeprefix("consumer-")
 
 
-def _process(file: Path) -> psutil.Process | None:
-    """The process that a consumer's file names, where it still runs."""
+def _named(file: Path) -> _Consumer | None:
+    """The consumer that its file names, where its process still runs."""
     try:
         identity = json.loads(file.read_text())
         process = psutil.Process(identity["pid"])
         same = process.create_time() == identity["create_time"] and process.status() != psutil.STATUS_ZOMBIE
+        consumer = _Consumer(process, str(identity.get("revision", "")))  # version 0.1 named none
     except (OSError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
         return None
-    return process if same else None
+    return consumer if same else None
 
 
 class LocalProcesses:
@@ -66,12 +69,20 @@ class LocalProcesses:
         folder: where the files of the consumers and their logs are; made where it does not exist.
         command: the program and arguments that run consumer N.
         grace_s: how long a consumer that was asked to leave may take before it is killed.
+        revision: a digest of what consumers begin with now; None where that cannot be said just now.
     """
 
-    def __init__(self, folder: Path, command: Callable[[ConsumerId], Sequence[str]], grace_s: float = 20.0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        command: Callable[[ConsumerId], Sequence[str]],
+        grace_s: float = 20.0,
+        revision: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._folder = folder.resolve()
         self._command = command
         self._grace_s = grace_s
+        self._revision = revision
         self._consumers: dict[ConsumerId, _Consumer] = {}
         self._folder.mkdir(parents=True, exist_ok=True)
         self._adopt_all()
@@ -82,18 +93,24 @@ class LocalProcesses:
             self._look_after(consumer)
         return frozenset(self._consumers)
 
+    def revisions(self) -> Revisions:
+        wanted = self._revision()
+        outdated = (consumer for consumer, entry in self._consumers.items() if entry.revision != wanted)
+        return Revisions(wanted, frozenset() if wanted is None else frozenset(outdated))
+
     def create(self, consumer: ConsumerId) -> None:
         if consumer in self._consumers:
             raise FleetError(f"consumer {consumer} exists already")
         self._adopt(consumer)
         if consumer in self._consumers:
             return  # another controller has begun it
+        revision = self._revision() or ""
         try:
-            process = self._begin(consumer)
+            process = self._begin(consumer, revision)
         except (OSError, psutil.Error) as error:
             raise FleetError(f"consumer {consumer} could not be started: {error}") from error
         if process is not None:
-            self._consumers[consumer] = _Consumer(process)
+            self._consumers[consumer] = _Consumer(process, revision)
         else:
             self._adopt(consumer)
 
@@ -116,12 +133,12 @@ class LocalProcesses:
     def _file(self, consumer: ConsumerId) -> Path:
         return _file(self._folder, consumer)
 
-    def _begin(self, consumer: ConsumerId) -> psutil.Process | None:
+    def _begin(self, consumer: ConsumerId, revision: str) -> psutil.Process | None:
         """The consumer's process; none where another controller has begun it meanwhile."""
         process = self._start(consumer)
         placed = False
         try:
-            placed = self._place(consumer, process)
+            placed = self._place(consumer, process, revision)
         finally:
             if not placed:
                 process.kill()
@@ -142,10 +159,11 @@ class LocalProcesses:
         started.returncode = 0  # from here on psutil waits for it; Popen would warn that it still runs
         return process
 
-    def _place(self, consumer: ConsumerId, process: psutil.Process) -> bool:
+    def _place(self, consumer: ConsumerId, process: psutil.Process, revision: str) -> bool:
         """Makes the consumer's file, at once and whole, unless there is one."""
         new = self._folder / f"{process.pid}.new"
-        new.write_text(json.dumps({"pid": process.pid, "create_time": process.create_time()}))
+        identity = {"pid": process.pid, "create_time": process.create_time(), "revision": revision}
+        new.write_text(json.dumps(identity))
         try:
             os.link(new, self._file(consumer))
         except FileExistsError:
@@ -158,11 +176,11 @@ class LocalProcesses:
         """Takes over the consumer that its file names; a file that names no process is removed."""
         if not self._file(consumer).exists():
             return
-        process = _process(self._file(consumer))
-        if process is None:
+        named = _named(self._file(consumer))
+        if named is None:
             self._file(consumer).unlink(missing_ok=True)
         else:
-            self._consumers[consumer] = _Consumer(process)
+            self._consumers[consumer] = named
 
     def _adopt_all(self) -> None:
         for file in sorted(self._folder.glob("consumer-*.json")):
@@ -198,5 +216,5 @@ class LocalProcesses:
 
     def _forget(self, consumer: ConsumerId) -> None:
         del self._consumers[consumer]
-        if _process(self._file(consumer)) is None:  # or another controller has begun it again
+        if _named(self._file(consumer)) is None:  # or another controller has begun it again
             self._file(consumer).unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -20,6 +20,7 @@ from controller.decide.events import (
     CreationFailed,
     Event,
     OperatorAsked,
+    RevisionsSeen,
     Solved,
     SolveFailed,
     SpeedsMeasured,
@@ -28,7 +29,7 @@ from controller.decide.events import (
 )
 from controller.decide.history import Beginning
 from controller.decide.machine import Controller, State
-from controller.fleet import ConsumerFleet, FleetError
+from controller.fleet import ConsumerFleet, FleetError, Revisions
 from controller.kafka import Received, Sent
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
@@ -45,6 +46,8 @@ from solver.solution import Solution
 log = structlog.get_logger()
 
 RECEIVE_TIMEOUT_S = 0.1
+REVISIONS_EVERY_S = 1.0
+"""So often it is looked at what consumers begin with."""
 
 
 class Link(Protocol):
@@ -125,6 +128,9 @@ class _Runner:
     unsent: list[Sent] = field(default_factory=list)
     noticed: list[Event] = field(default_factory=list)
     """What came of commands at once."""
+    revisions: Revisions | None = None
+    """As they were seen last."""
+    revisions_at: float = -math.inf
     paused: bool = False
 
     def run(self, stop: threading.Event) -> None:
@@ -167,11 +173,21 @@ class _Runner:
         exist = self.fleet.consumers()
         events += [ConsumerGone(at, consumer) for consumer in sorted(self.known - exist)]
         self.known = exist
+        events += self._revisions(at)
         if self.answer and self.answer[1].done():
             events.append(self._answered(*self.answer))
             self.answer = None
         noticed, self.noticed = self.noticed, []
         return [*noticed, *events, Ticked(at)]
+
+    def _revisions(self, at: float) -> Iterator[Event]:
+        """What has changed of them."""
+        if at - self.revisions_at < REVISIONS_EVERY_S:
+            return
+        self.revisions_at, before = at, self.revisions
+        self.revisions = self.fleet.revisions()
+        if self.revisions != before:
+            yield RevisionsSeen(at, self.revisions.wanted, self.revisions.outdated)
 
     def _answered(self, plan: int, answer: Future[Solution]) -> Event:
         if (error := answer.exception()) is not None:

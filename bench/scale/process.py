@@ -12,6 +12,7 @@ import psutil
 
 from app import logs
 from app.status.board import Board
+from controller.fleet import Revisions
 from controller.kafka import KafkaLink
 from controller.runner import run
 from controller.settings import ControllerSettings
@@ -34,6 +35,9 @@ class PipeFleet:
         while self._pipe.poll():
             self._exist -= self._pipe.recv()
         return self._exist
+
+    def revisions(self) -> Revisions:
+        return Revisions(None, frozenset())
 
     def create(self, consumer: ConsumerId) -> None:
         self._exist |= {consumer}

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
+from itertools import chain
 
 from controller.decide.group import Group, Member
 from controller.decide.interest import Interest
@@ -15,19 +16,22 @@ from controller.decide.mending import mended, numbered
 from controller.decide.plan import decide
 from controller.decide.question import Question, Situation, pose, with_room
 from controller.decide.restraint import Restraints
+from controller.decide.rollout import Rollout
 from controller.decide.sizes import Size, Sizes
 from controller.decide.spares import spares
-from controller.decide.triggers import REPLAN, Trigger, placed, triggers
+from controller.decide.triggers import REPLAN, Trigger, outdated, placed, triggers
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId
 from domain.messages import ConsumerReport, ConsumerState, CreationLimit, Decision, DecisionKind
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
-from solver.evaluation import evaluate
+from solver.evaluation import Evaluation, evaluate
 from solver.solution import Solution, Status
 
 BY_RULE = "best-fit"
 """The engine that a decision names where partitions were given to consumers at once."""
+ROLLOUT = "rollout"
+"""The engine that a decision names where a consumer is replaced by another with all that it has."""
 TRIES = 3
 """After so many failures in a row to create a consumer of a number, others are tried before it."""
 
@@ -44,6 +48,7 @@ class Decider:
         self.interest = Interest()
         self.desired = Assignment()
         """Who reads what once the plan is carried out."""
+        self.rollout = Rollout()
         self.replan_asked = False
         self.limit: CreationLimit | None = None
         """The newest; it may be over."""
@@ -162,18 +167,42 @@ class Decider:
         if not plan.keys() - self.desired.keys():
             return None
         figures = evaluate(question.problem, plan)
-        solution = Solution(
-            assignment=Assignment({p: c for p, c in plan.items() if p in question.problem.speeds}),
-            engine=BY_RULE,
-            status=Status.HEURISTIC,
-            consumers=figures.consumers,
-            rscore=figures.rscore,
-            objective=figures.objective,
-            lower_bound=0.0,
-            seconds=0.0,
-            excess=figures.excess,
-        )
-        return self._decide(at, number, question, solution)
+        plan = Assignment({p: c for p, c in plan.items() if p in question.problem.speeds})
+        return self._decide(at, number, question, by_rule(BY_RULE, plan, figures))
+
+    def renew(self, at: float, number: int) -> Decision | None:
+        """Replaces the next consumer that began with another revision, if it is time, and it has partitions.
+
+        One without any is only marked as the one to go.
+        """
+        rollout = self.rollout
+        if rollout.retiring not in self.group.alive or rollout.retiring in self.desired.consumers:
+            rollout.retiring = None
+        if rollout.retiring is not None or self._unread or self._placed[1] or self.replan_asked:
+            return None
+        consumer = rollout.next(self.group.values(), self.desired)
+        if consumer is None or self.restraints.paused:
+            return None
+        if consumer not in self.desired.consumers:
+            rollout.retiring = consumer
+            return None
+        up_to_date = sorted(self.group.alive - self.desired.consumers - self._reserved - rollout.outdated)
+        new = next(chain(up_to_date, self._free if self.limit_at(at) is None else ()), None)
+        return None if new is None else self._replace(at, number, consumer, new)
+
+    def _replace(self, at: float, number: int, consumer: ConsumerId, new: ConsumerId) -> Decision | None:
+        """What the one has goes to the other; None where that has to wait."""
+        situation = self._situation(at, (outdated(consumer),))
+        unmeasured = dict.fromkeys(self.desired.by_consumer[consumer], self._mean_size)
+        sizes, highest = {**unmeasured, **situation.sizes}, {**unmeasured, **situation.highest}
+        question = pose(replace(situation, sizes=sizes, highest=highest, manual=True), self.settings)
+        plan = Assignment({p: new if c == consumer else c for p, c in self.desired.items() if p in sizes})
+        figures = evaluate(question.problem, plan)
+        if self.restraints.on_replacement(at, figures.rscore):
+            return None
+        self.rollout.retiring = consumer
+        solution = by_rule(ROLLOUT, plan, figures)
+        return self._decide(at, number, replace(question, replaced=consumer), solution)
 
     def ask(self, at: float, why: tuple[Trigger, ...]) -> Question:
         """What the solver is asked."""
@@ -197,7 +226,7 @@ class Decider:
         """What a decision of this epoch changes, whether or not it is carried out."""
         if decision.engine == BY_RULE:
             self._placed = decision.number, decision.triggers
-        else:
+        elif decision.engine != ROLLOUT:
             if self._placed[0] < decision.number:
                 self._placed = 0, ()
             self.replan_asked = self.replan_asked and decision.grounds is not DecisionKind.MANUAL
@@ -250,7 +279,7 @@ class Decider:
 
     def _made_possible(self, question: Question, plan: Assignment) -> Assignment:
         """The plan with numbers that consumers can have, and a consumer for each partition that is to be read."""
-        problem, desired, alive = question.problem, self.desired.consumers, self.group.alive
+        problem, desired, alive = question.problem, self.desired.consumers, self._staying
         idle = sorted(alive - desired - self._reserved)
         plan = numbered(plan, alive | desired | self._reserved, idle, self._free)
         at_once = {consumer for consumer in alive if self.group[consumer].accepts_partitions}
@@ -272,6 +301,11 @@ class Decider:
         return Assignment({**unmeasured, **plan})
 
     # Which consumers there are to be
+
+    @property
+    def _staying(self) -> Set[ConsumerId]:
+        """Those that are counted on, but for the one that is being replaced."""
+        return self.group.alive - {self.rollout.retiring}
 
     @property
     def _reserved(self) -> Set[ConsumerId]:
@@ -299,4 +333,19 @@ class Decider:
         limit = self.limit_at(at)
         most = self.settings.max_consumers if limit is None else min(self.settings.max_consumers, limit.most)
         needed = self.desired.consumers | self._reserved
-        return spares(self.settings.spare_consumers, needed, self.group.alive, 0 if none_made else most, self._free)
+        return spares(self.settings.spare_consumers, needed, self._staying, 0 if none_made else most, self._free)
+
+
+def by_rule(engine: str, plan: Assignment, figures: Evaluation) -> Solution:
+    """A plan that was not searched for, with what it costs."""
+    return Solution(
+        assignment=plan,
+        engine=engine,
+        status=Status.HEURISTIC,
+        consumers=figures.consumers,
+        rscore=figures.rscore,
+        objective=figures.objective,
+        lower_bound=0.0,
+        seconds=0.0,
+        excess=figures.excess,
+    )

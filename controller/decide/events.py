@@ -34,6 +34,15 @@ class ConsumerReported:
 
 
 @dataclass(frozen=True, slots=True)
+class RevisionsSeen:
+    at: float
+    revision: str | None
+    """What consumers begin with now; None where that is not known."""
+    outdated: frozenset[ConsumerId]
+    """Those that began with another."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimHeard:
     """The claim with this sequence has come back: whatever was reported before it was sent has been taken in."""
 
@@ -89,6 +98,7 @@ Event = (
     Started
     | SpeedsMeasured
     | ConsumerReported
+    | RevisionsSeen
     | ClaimHeard
     | ConsumerGone
     | CreationFailed

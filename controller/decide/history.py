@@ -18,6 +18,7 @@ from domain.messages import (
     ControllerClaim,
     ControlRequest,
     MessageToController,
+    RolloutStanding,
 )
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
@@ -46,6 +47,8 @@ class Beginning:
     """What a process may read that was never heard of: nothing where the newest claim says what each may."""
     speeds: WriteSpeeds | None = None
     """The newest that were told before: last known ones, of any age."""
+    rollout: RolloutStanding | None = None
+    """How far consumers were replaced, if the newest claim says it."""
 
 
 def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | None = None) -> Beginning:
@@ -58,11 +61,13 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
             the topic keeps anything, is then forgotten.
     """
     epoch, paused = 0, False
+    rollout: RolloutStanding | None = None
     unsealed: dict[str, Reach] = {}
     settled: tuple[str, ...] = ()
     of_strangers: Reach = None
     if claim is not None:
         epoch, paused, settled = claim.epoch, claim.paused, claim.settled
+        rollout = claim.rollout
         of_strangers = None if claim.may_read is None else frozenset()
         unsealed.update(dict.fromkeys((*claim.unsealed, *claim.members)))
         for writer, read in (claim.may_read or {}).items():
@@ -74,6 +79,7 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
                 epoch = _higher(epoch, message.epoch)
             case ControllerClaim():
                 epoch, paused, settled = _higher(epoch, message.epoch), message.paused, message.settled
+                rollout = message.rollout
                 unsealed.update(dict.fromkeys((*message.unsealed, *message.members)))
             case ConsumerReport(state=ConsumerState.LEAVING):
                 epoch = _higher(epoch, message.applied_epoch)
@@ -86,10 +92,14 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
                     strangers.add(message.writer)
             case ControlRequest(action=ControlAction.PAUSE | ControlAction.RESUME as action):
                 paused = action is ControlAction.PAUSE
+            case ControlRequest(action=ControlAction.PAUSE_ROLLOUT):
+                rollout = (rollout or RolloutStanding()).model_copy(update={"paused": True})
+            case ControlRequest(action=ControlAction.RESUME_ROLLOUT):
+                rollout = None
             case ControlRequest():
                 pass
     unsealed = {writer: unsealed[writer] for writer in sorted(unsealed.keys() - set(settled))}
-    return Beginning(epoch + 1, paused, unsealed, settled, of_strangers)
+    return Beginning(epoch + 1, paused, unsealed, settled, of_strangers, rollout=rollout)
 
 
 def can_be_followed(claim: ControllerClaim) -> bool:

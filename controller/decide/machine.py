@@ -21,6 +21,7 @@ from controller.decide.events import (
     CreationFailed,
     Event,
     OperatorAsked,
+    RevisionsSeen,
     Solved,
     SolveFailed,
     SpeedsMeasured,
@@ -133,6 +134,8 @@ class Controller:
         match event:
             case Started(consumers=consumers, beginning=beginning, decided=decided):
                 self._decider.restraints.paused = beginning.paused
+                if beginning.rollout is not None:
+                    self._decider.rollout.inherit(beginning.rollout)
                 for decision in decided:
                     self._decider.restraints.was_decided(decision.decided_at, decision)
                 self.group.former.inherit(beginning.unsealed, beginning.settled, beginning.of_strangers)
@@ -147,6 +150,10 @@ class Controller:
                 self._speeds_at = self._now
             case ConsumerReported(report=report):
                 self._hear(report)
+            case RevisionsSeen(revision=revision, outdated=outdated):
+                if revision != self._decider.rollout.revision:  # what could not be created may be created now
+                    self._decider.limit = None
+                self._decider.rollout.seen(revision, outdated)
             case ClaimHeard(sequence=sequence):
                 self._hearing.heard(sequence)
             case ConsumerGone(consumer=consumer):
@@ -166,6 +173,11 @@ class Controller:
                     self._question, self._considered_at = None, self._now
             case OperatorAsked(action=ControlAction.REPLAN):
                 self._decider.replan_asked = True
+            case OperatorAsked(action=ControlAction.PAUSE_ROLLOUT):
+                self._decider.rollout.paused = True
+            case OperatorAsked(action=ControlAction.RESUME_ROLLOUT):
+                self._decider.limit = None
+                self._decider.rollout.resume()
             case OperatorAsked(action=action):
                 self._decider.restraints.paused = action is ControlAction.PAUSE
                 self._claimed_at = -math.inf
@@ -190,7 +202,7 @@ class Controller:
                 return commands
             self._decider.take_as_found()
         self._decider.catch_up()
-        return [*commands, *self._tell(), *self._give_readers(), *self._carry_out(), *self._watch()]
+        return [*commands, *self._tell(), *self._give_readers(), *self._renew(), *self._carry_out(), *self._watch()]
 
     def _tell(self) -> list[Command]:
         """Claims the group anew where it does not stand any more as was claimed: plans rest on it."""
@@ -215,6 +227,7 @@ class Controller:
             counted_on=tuple(sorted(self.group.alive)),
             hanging=tuple(sorted(self.group.taken)),
             avoided=self._decider.avoided,
+            rollout=self._decider.rollout.standing(self.group.alive),
         )
 
     # Synchronize
@@ -267,6 +280,7 @@ class Controller:
 
     def _fell(self, consumer: ConsumerId) -> None:
         """A consumer ended, or could not begin, without being told to."""
+        self._decider.rollout.fell(consumer, was_ready=consumer not in self._creating)
         if consumer in self._creating:
             self._creating.remove(consumer)
             self._decider.refused[consumer] += 1
@@ -294,6 +308,16 @@ class Controller:
         self._in_vain = frozenset()
         return self._decided(decision)
 
+    def _renew(self) -> list[Command]:
+        """Once all is at rest, a consumer that did not begin as consumers begin now is replaced."""
+        if not self._done or self._question is not None or self._creating or self._holds:
+            return []
+        decision = self._decider.renew(self._now, self._plan + 1)
+        if decision is None:
+            return []
+        self._plan += 1
+        return self._decided(decision)
+
     def _watch(self) -> list[Command]:
         settings = self._settings
         if self._question is not None or self._now - self._speeds_at > settings.speeds_timeout_s:
@@ -304,7 +328,8 @@ class Controller:
         why = self._decider.why
         if not self._decider.replan_asked:
             if self._now >= self._considered_at + settings.interval_s:
-                why = why or ((interval_over(settings.interval_s),) if self.sizes else ())
+                waits = not self.sizes or self._decider.rollout.retiring is not None
+                why = why or (() if waits else (interval_over(settings.interval_s),))
             elif frozenset[Cause]().union(*(trigger.causes for trigger in why)) <= self._in_vain:
                 return []
         if not why:

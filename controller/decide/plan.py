@@ -5,7 +5,7 @@ from controller.decide.question import Question
 from controller.decide.reasons import reasons
 from controller.decide.restraint import Restraints
 from controller.decide.saturation import saturated
-from domain.assignment import Assignment
+from domain.assignment import Assignment, ConsumerId
 from domain.messages import (
     Decision,
     DecisionKind,
@@ -41,13 +41,16 @@ def decide(
     plan = evaluate(problem, solution.assignment)
     kept = evaluate(problem, question.kept)
     limited = _limited(at, question, plan)
-    held_back = _held_back(at, question, solution.assignment, plan, kept, restraints)
+    replaced = question.replaced
+    held_back = _held_back(at, question, solution.assignment, plan, kept, restraints) if replaced is None else ()
     if held_back:
         held_back = (*limited, *held_back)
     keeping = None if question.not_keepable else _figures(kept)
     write_speeds = {partition: size.write_speed for partition, size in situation.sizes.items()}
     at_peak = question.grounds is DecisionKind.VOLUNTARY
     why = reasons(problem, solution.assignment, situation.gone, at_peak=at_peak)
+    if replaced is not None:
+        why = dict.fromkeys(why, f"consumer {replaced} is replaced by one that begins as consumers begin now")
     return Decision(
         number=number,
         epoch=epoch,
@@ -55,7 +58,7 @@ def decide(
         triggers=tuple(trigger.sentence for trigger in situation.triggers),
         grounds=question.grounds,
         carried_out=not held_back,
-        reason="; ".join(each.why for each in held_back) or _in_favour(_figures(plan), keeping),
+        reason="; ".join(each.why for each in held_back) or _in_favour(_figures(plan), keeping, replaced),
         held_back=held_back,
         measured_at=situation.measured_at,
         window_s=restraints.settings.scale_down_window_s if at_peak else None,
@@ -182,7 +185,9 @@ def _figures(cost: Evaluation) -> PlanFigures:
     return PlanFigures(consumers=cost.consumers, rscore=cost.rscore, objective=cost.objective)
 
 
-def _in_favour(plan: PlanFigures, keeping: PlanFigures | None) -> str:
+def _in_favour(plan: PlanFigures, keeping: PlanFigures | None, replaced: ConsumerId | None) -> str:
+    if replaced is not None:
+        return f"{_words(plan)}; consumer {replaced} is replaced"
     if keeping is None:
         return f"{_words(plan)}; the present assignment cannot stay as it is"
     return f"{_words(plan)}, better than keeping {_words(keeping)}"

@@ -66,6 +66,8 @@ class Question:
 
     limit: CreationLimit | None = None
     """What keeps the plan to fewer consumers than settings allow; None where nothing does."""
+    replaced: ConsumerId | None = None
+    """The plan is to give what this consumer has to another one, as it is, whatever it costs."""
 
     @property
     def kept(self) -> Assignment:

@@ -87,6 +87,10 @@ class Restraints:
             *self._over_budget(at, rscore),
         )
 
+    def on_replacement(self, at: float, rscore: float) -> tuple[HeldBack, ...]:
+        """Everything that holds back that a consumer is replaced which reads as it should; the same arguments."""
+        return (*self._pause(), *self._quiet_period(at), *self._over_budget(at, rscore))
+
     def on_missing_data(self, missing: Set[TopicPartition]) -> tuple[HeldBack, ...]:
         """What holds back any plan with fewer consumers, also one that an operator asked for."""
         if not missing:

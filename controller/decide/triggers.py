@@ -37,6 +37,12 @@ def placed(why: str) -> Trigger:
     return Trigger(why, frozenset({("placed", None)}))
 
 
+def outdated(consumer: ConsumerId) -> Trigger:
+    """It is to be replaced by one that begins as consumers begin now."""
+    began = "began with another image, template or settings than consumers begin with now"
+    return Trigger(f"consumer {consumer} {began}", frozenset({("outdated", consumer)}))
+
+
 def triggers(
     desired: Assignment,
     sizes: Mapping[TopicPartition, Size],

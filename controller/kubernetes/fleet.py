@@ -20,7 +20,7 @@ import structlog
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from controller.fleet import FleetError
+from controller.fleet import FleetError, Revisions
 from controller.kubernetes.api import (
     CONFLICT,
     NOT_FOUND,
@@ -30,13 +30,14 @@ from controller.kubernetes.api import (
     helps_to_repeat,
     reason_of,
 )
-from controller.kubernetes.decide.deployment import Owner, Template, TemplateError, deployment
+from controller.kubernetes.decide.deployment import Owner, Template, TemplateError, deployment, revision_of
 from controller.kubernetes.decide.names import (
     COMPONENT,
     CONSUMER,
     FIELD_MANAGER,
     GROUP,
     MANAGED_BY,
+    REVISION,
     consumer_of,
     deployment_name,
     group_labels,
@@ -98,6 +99,7 @@ class KubernetesFleet:
         namespace: of all objects.
         group: what they are named after.
         template: the template as it is now; may raise `TemplateError`.
+        settings: what consumers are set up with now, or a digest of it; None where that cannot be said just now.
         owner: what the Deployments belong to, where they belong to anything.
         may_act: whether this controller is the one; where it is not, nothing is asked of the server.
 
@@ -112,6 +114,7 @@ class KubernetesFleet:
         namespace: str,
         group: str,
         template: Callable[[], Template],
+        settings: Callable[[], str | None] = lambda: "",
         owner: Owner | None,
         may_act: Callable[[], bool],
     ) -> None:
@@ -119,6 +122,7 @@ class KubernetesFleet:
         self._namespace = namespace
         self._group = group
         self._template = template
+        self._settings = settings
         self._owner = owner
         self._may_act = may_act
         self._consumers: dict[ConsumerId, _Consumer] = {}
@@ -156,6 +160,19 @@ class KubernetesFleet:
                 if entry.request is None and entry.due <= now:
                     self._ask(consumer, entry)
         return frozenset(self._consumers)
+
+    def revisions(self) -> Revisions:
+        wanted = self._revision()
+        shown = self._shown_deployments().items() if wanted is not None else ()
+        outdated = (consumer for consumer, found in shown if (found.metadata.annotations or {}).get(REVISION) != wanted)
+        return Revisions(wanted, frozenset(outdated))
+
+    def _revision(self) -> str | None:
+        settings = self._settings()
+        try:
+            return None if settings is None else revision_of(self._template(), self._owner, settings)
+        except TemplateError:  # it is told where a consumer is to be made from it
+            return None
 
     def create(self, consumer: ConsumerId) -> None:
         if consumer in self._consumers:
@@ -195,7 +212,9 @@ class KubernetesFleet:
     def _apply(self, consumer: ConsumerId) -> str:
         """Applies the consumer's Deployment; its uid."""
         name = deployment_name(self._group, consumer)
-        body = deployment(self._template(), self._group, consumer, self._owner)
+        template = self._template()
+        revision = revision_of(template, self._owner, self._settings() or "")
+        body = deployment(template, self._group, consumer, self._owner, revision)
         applied = self._apps.patch_namespaced_deployment(
             name,
             self._namespace,

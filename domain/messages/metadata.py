@@ -32,6 +32,8 @@ ConsumerNumber = Annotated[int, Field(ge=1, le=HIGHEST_ID)]
 Incarnation = Annotated[str, Field(pattern=r"^[ -~]{1,64}$")]
 Writer = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,9}/[ -~]{1,64}$")]
 """A process that writes: `consumer/incarnation`."""
+Revision = Annotated[str, Field(pattern=r"^[ -~]{1,64}$")]
+"""A digest of what a consumer begins with: its image, its template and its settings."""
 
 
 def writer(consumer: ConsumerId, incarnation: str) -> str:
@@ -174,6 +176,23 @@ class CreationLimit(Part):
     until: EpochSeconds
 
 
+class RolloutStanding(Part):
+    """How far consumers are replaced that began with another image, template or settings than consumers begin with
+    now."""
+
+    revision: Revision | None = None
+    """What consumers begin with now; None where that is not known."""
+    outdated: tuple[ConsumerNumber, ...] = ()
+    """Those that are counted on and began with another, in ascending order."""
+    retiring: ConsumerNumber | None = None
+    """The one of them that is being replaced."""
+    paused: bool = False
+    """By an operator: none is replaced."""
+    failed: ConsumerNumber | None = None
+    """This one did not become ready with `revision`: no more are replaced until there is another, or an operator
+    resumes."""
+
+
 class Standing(Part):
     """How the group stands with a controller, as far as its plans rest on what nobody else says."""
 
@@ -187,6 +206,8 @@ class Standing(Part):
     """Those that are not counted on, and not gone."""
     avoided: tuple[ConsumerNumber, ...] = ()
     """Numbers under which no consumer could be created too often: others are tried first, then these, in this order."""
+    rollout: RolloutStanding | None = None
+    """None where nothing is known of it."""
 
 
 class ControllerClaim(Message):
@@ -222,6 +243,10 @@ class ControllerClaim(Message):
     standing: Standing | None = None
     """For whoever asks; None in the claims of versions that do not say it."""
 
+    @property
+    def rollout(self) -> RolloutStanding | None:
+        return self.standing.rollout if self.standing is not None else None
+
 
 class ControlAction(StrEnum):
     PAUSE = "pause"
@@ -229,6 +254,10 @@ class ControlAction(StrEnum):
     RESUME = "resume"
     REPLAN = "replan"
     """Make a plan now, and carry it out if it is better, whatever would hold it back."""
+    PAUSE_ROLLOUT = "pause the rollout"
+    """No consumer is replaced any more for what it began with, until `RESUME_ROLLOUT`."""
+    RESUME_ROLLOUT = "resume the rollout"
+    """Go on, also after a consumer that did not become ready."""
 
 
 class ControlRequest(Message):

@@ -146,6 +146,10 @@ HAPPENINGS = st.sampled_from(
         "pause",
         "resume",
         "replan",
+        "another revision",
+        "a revision that fails",
+        "pause the rollout",
+        "resume the rollout",
         "no monitor",
         "monitor",
         "another controller",
@@ -189,8 +193,11 @@ def befall(world: WatchedWorld, what: str) -> None:
             world.room, world.refuses = chance.randrange(1, 4), chance.random() < 0.5
         case "room":
             world.room = float("inf")
-        case "pause" | "resume" | "replan":
+        case "pause" | "resume" | "replan" | "pause the rollout" | "resume the rollout":
             world.ask(ControlAction(what))
+        case "another revision" | "a revision that fails":
+            world.revision = f"revision {chance.random()}"
+            world.broken = {world.revision} if what == "a revision that fails" else set()
         case "no monitor":
             world.monitor_lives = False
         case "monitor":

@@ -16,6 +16,7 @@ from confluent_kafka import TopicPartition as Position
 from app.topics import Cluster
 from consumer.threads import in_thread
 from controller import kafka
+from controller.fleet import Revisions
 from controller.kafka import KafkaLink
 from controller.runner import run
 from controller.settings import ControllerSettings
@@ -69,6 +70,9 @@ class Stage:
 
     def consumers(self) -> frozenset[ConsumerId]:
         return frozenset(self.alive)
+
+    def revisions(self) -> Revisions:
+        return Revisions(None, frozenset())
 
     def create(self, consumer: ConsumerId) -> None:
         self.alive.add(consumer)

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from controller.decide.commands import Claim
 from controller.decide.history import Beginning, claiming
-from controller.fleet import FleetError
+from controller.fleet import FleetError, Revisions
 from controller.kafka import DeposedError, Received, Sent
 from controller.runner import run
 from controller.settings import ControllerSettings
@@ -52,6 +52,7 @@ class MemoryGroup:
     lake: Lake = field(default_factory=lambda: Lake(Random(1)))
     decisions: list[Decision] = field(default_factory=list)
     refused: int = 0
+    seen: Revisions = field(default_factory=lambda: Revisions(None, frozenset()))
 
     def begin(self) -> Beginning:
         return Beginning(epoch=1, paused=self.paused)
@@ -90,6 +91,9 @@ class MemoryGroup:
 
     def consumers(self) -> frozenset[ConsumerId]:
         return frozenset(self.alive)
+
+    def revisions(self) -> Revisions:
+        return self.seen
 
     def create(self, consumer: ConsumerId) -> None:
         if self.refuse_creation:
@@ -130,6 +134,16 @@ def test_partitions_are_read_and_the_decision_is_published() -> None:
         wait_until(lambda: group.read == set(PARTITIONS))
     assert group.decisions[0].carried_out
     assert group.alive, "consumers go on without the controller"
+
+
+def test_a_consumer_that_began_with_something_else_is_replaced() -> None:
+    group = MemoryGroup()
+    with running(group):
+        wait_until(lambda: group.read == set(PARTITIONS))
+        (first,) = group.alive
+        group.seen = Revisions("b", frozenset({first}))
+        wait_until(lambda: first not in group.alive)
+    assert group.read == set(PARTITIONS)
 
 
 def test_what_is_logged_of_a_plan_names_its_controller_and_its_number() -> None:

@@ -1,5 +1,6 @@
 """Consumers as real processes."""
 
+import json
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from controller.fleet import FleetError
+from controller.fleet import FleetError, Revisions
 from controller.local_processes import MARK, LocalProcesses, running_consumers
 
 SLEEPS = "import time; time.sleep(600)"
@@ -152,3 +153,27 @@ def test_a_program_that_does_not_exist_is_an_error_that_says_so(folder: Path) ->
     with pytest.raises(FleetError, match="/does/not/exist"):
         fleet.create(1)
     assert not fleet.consumers()
+
+
+def test_who_began_with_what_outlives_the_controller(folder: Path) -> None:
+    before = LocalProcesses(folder, running(SLEEPS), revision=lambda: "a")
+    before.create(1)
+    assert before.revisions() == Revisions("a", frozenset())
+    now = LocalProcesses(folder, running(SLEEPS), revision=lambda: "b")
+    now.create(2)
+    assert now.revisions() == Revisions("b", frozenset({1}))
+
+
+def test_what_cannot_be_said_just_now_makes_nobody_outdated(folder: Path) -> None:
+    LocalProcesses(folder, running(SLEEPS), revision=lambda: "a").create(1)
+    fleet = LocalProcesses(folder, running(SLEEPS), revision=lambda: None)
+    assert fleet.revisions() == Revisions(None, frozenset())
+
+
+def test_a_consumer_of_the_version_before_names_no_revision_and_is_outdated(folder: Path) -> None:
+    LocalProcesses(folder, running(SLEEPS)).create(1)
+    file = folder / "consumer-1.json"
+    identity = json.loads(file.read_text())
+    del identity["revision"]
+    file.write_text(json.dumps(identity))
+    assert LocalProcesses(folder, running(SLEEPS), revision=lambda: "a").revisions().outdated == {1}

@@ -17,6 +17,7 @@ from controller.decide.events import (
     CreationFailed,
     Event,
     OperatorAsked,
+    RevisionsSeen,
     Solved,
     SpeedsMeasured,
     Started,
@@ -34,6 +35,7 @@ from domain.messages import (
     ControlRequest,
     Decision,
     MessageToController,
+    Standing,
 )
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
@@ -99,6 +101,11 @@ class World:
         """No more consumers can be than this."""
         self.refuses = True
         """Whether more are refused at once; otherwise they are, and never become ready."""
+        self.revision: str | None = None
+        """What consumers begin with now."""
+        self.broken: set[str | None] = set()
+        """Revisions with which none becomes ready."""
+        self.began_with: dict[ConsumerId, str | None] = {}
         self.asked: list[tuple[float, ConsumerId]] = []
         """When which consumer was to be created."""
         self.begin_controller()
@@ -134,6 +141,11 @@ class World:
         decided = tuple(d for d in self.decisions if d.decided_at > self.now - self.settings.migration_window_s)
         self.handle(Started(self.now, frozenset(self.consumers), begun, decided))
 
+    @property
+    def standing(self) -> Standing | None:
+        """What the newest claim says of the group."""
+        return next((each.standing for each in reversed(self.history) if isinstance(each, ControllerClaim)), None)
+
     def handle(self, *events: Event) -> None:
         if self.listens:
             for command in checked(self.controller, *events):
@@ -168,7 +180,8 @@ class World:
         has_room = len(self.consumers) < self.room
         if has_room or not self.refuses:
             self.consumers[consumer] = self.a_process(consumer)
-            self.consumers[consumer].silent = not has_room
+            self.consumers[consumer].silent = not has_room or self.revision in self.broken
+            self.began_with[consumer] = self.revision
         else:
             self.handle(CreationFailed(self.now, consumer, "exceeded quota"))
 
@@ -254,6 +267,8 @@ class World:
         if monitor and self.monitor_lives:
             self.told = self.write_speeds()
             events.append(SpeedsMeasured(self.now, self.told))
+        outdated = frozenset(number for number in self.consumers if self.began_with[number] != self.revision)
+        events.append(RevisionsSeen(self.now, self.revision, outdated))
         self.handle(*events, Ticked(self.now))
         for question in self._due(self.questions):
             self.answer(question)

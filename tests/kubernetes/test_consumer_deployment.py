@@ -47,7 +47,7 @@ def test_other_names_say_none(name: str) -> None:
 
 
 def test_the_operators_part_stays_and_the_controllers_part_is_added() -> None:
-    made = deployment(parse_template(TEMPLATE), "lake", 3, Owner("kcga-controller", "abc", "kcga:1"))
+    made = deployment(parse_template(TEMPLATE), "lake", 3, Owner("kcga-controller", "abc", "kcga:1"), "5f")
     pod = made["spec"]["template"]
     assert made["metadata"]["name"] == "lake-consumer-3"
     assert made["metadata"]["labels"]["team"] == "lake"
@@ -66,7 +66,7 @@ def test_the_operators_part_stays_and_the_controllers_part_is_added() -> None:
 
 def test_the_template_is_left_as_it_is() -> None:
     template = parse_template(TEMPLATE)
-    deployment(template, "lake", 1, None)
+    deployment(template, "lake", 1, None, "5f")
     assert template == Template(yaml.safe_load(TEMPLATE))
 
 

@@ -65,9 +65,8 @@ def the_map(objects: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def a_consumer(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    return deployment(
-        parse_template(the_map(objects)["consumer.yaml"]), "lake", 7, Owner("kcga-controller", "1", "kcga")
-    )
+    owner = Owner("kcga-controller", "1", "kcga")
+    return deployment(parse_template(the_map(objects)["consumer.yaml"]), "lake", 7, owner, "5f")
 
 
 @pytest.mark.parametrize("overlay", OVERLAY_NAMES)

@@ -20,6 +20,7 @@ from domain.messages import (
     Decision,
     MessageToController,
     Order,
+    RolloutStanding,
     Standing,
     WriteSpeedReport,
     writer,
@@ -76,7 +77,7 @@ class Onlooker:
                 self._follow(at, message)
             case ControlRequest(action=ControlAction.REPLAN):
                 self._decider.replan_asked = True
-            case ControlRequest(action=action):
+            case ControlRequest(action=ControlAction.PAUSE | ControlAction.RESUME as action):
                 self._decider.restraints.paused = action is ControlAction.PAUSE
             case Decision(epoch=epoch) if epoch < self._decider.epoch:
                 self._decider.restraints.was_decided(at, message)
@@ -112,6 +113,8 @@ class Onlooker:
         decider.catch_up()
         number = self._newest + 1
         if (decision := decider.place(at, number)) is not None:
+            return decision
+        if not decider.why and (decision := decider.renew(at, number)) is not None:
             return decision
         if at - self._speeds_at > settings.speeds_timeout_s:
             return None
@@ -174,7 +177,15 @@ class Onlooker:
             if not group[consumer].condemned:
                 group.condemn(consumer)
                 decider.fell(consumer)
+        if standing.rollout is not None:
+            self._take_rollout(standing.rollout)
         decider.refused = Counter({number: TRIES * n for n, number in enumerate(standing.avoided, 1)})
+
+    def _take_rollout(self, standing: RolloutStanding) -> None:
+        rollout = self._decider.rollout
+        rollout.paused, rollout.failed, rollout.retiring = False, None, standing.retiring
+        rollout.inherit(standing)
+        rollout.seen(standing.revision, frozenset(standing.outdated))
 
     def _take_decision(self, at: float, decision: Decision) -> None:
         self._begin()

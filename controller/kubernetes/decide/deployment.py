@@ -4,6 +4,8 @@ What the controller decides is set here and must not be in the template; everyth
 topology spread, grace period) is the operator's.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any, NewType
 
 import yaml
 
-from controller.kubernetes.decide.names import CONSUMER, deployment_name, group_labels, pod_labels
+from controller.kubernetes.decide.names import CONSUMER, REVISION, deployment_name, group_labels, pod_labels
 from domain.assignment import ConsumerId
 
 NAME_VARIABLE = "CONSUMER_NAME"
@@ -93,7 +95,15 @@ def _at(value: object, *path: str) -> Any:
     return value
 
 
-def deployment(template: Template, group: str, consumer: ConsumerId, owner: Owner | None) -> dict[str, Any]:
+def revision_of(template: Template, owner: Owner | None, settings: str) -> str:
+    """A digest of what a consumer begins with: the template, the image that it gets from its owner, its settings."""
+    begins_with = [template, owner.image if owner else None, settings]
+    return hashlib.sha256(json.dumps(begins_with, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def deployment(
+    template: Template, group: str, consumer: ConsumerId, owner: Owner | None, revision: str
+) -> dict[str, Any]:
     """The consumer's Deployment, as it is applied.
 
     It is recreated rather than rolled: two pods of one consumer would be two processes with one number.
@@ -115,6 +125,7 @@ def deployment(template: Template, group: str, consumer: ConsumerId, owner: Owne
             **metadata,
             "name": name,
             "labels": {**(metadata.get("labels") or {}), **labels},
+            "annotations": {**(metadata.get("annotations") or {}), REVISION: revision},
             "ownerReferences": references,
         },
         "spec": {
