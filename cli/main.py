@@ -54,6 +54,17 @@ LAKE: Mapping[str, str] = MappingProxyType(
 """The help of each command of `kcga lake`, which are the functions of one module."""
 
 
+ROLLOUT: Mapping[str, str] = MappingProxyType(
+    {
+        "status": "Say which consumers began with another image, template or settings than consumers begin with now.",
+        "pause": "Have the controller replace no more consumers, until `kcga rollout resume`.",
+        "resume": "Have it go on, also after a consumer that did not become ready.",
+        "undo": "Bring back to the Kubernetes cluster what `kcga deploy` brought there before the last time.",
+    }
+)
+"""The help of each command of `kcga rollout`, which are the functions of one module."""
+
+
 class LazyCommand(TyperCommand):
     """A command of which the help alone is known: its callback imports the function that runs."""
 
@@ -84,10 +95,14 @@ app = typer.Typer(
 )
 for _name, _summary in COMMANDS.items():
     _add(app, _name, _name, _summary)
-_lake = typer.Typer(name="lake", help="Look after the tables that consumers write.", no_args_is_help=True)
-for _name, _summary in LAKE.items():
-    _add(_lake, "lake", _name, _summary)
-app.add_typer(_lake)
+for _module, _help, _commands in (
+    ("lake", "Look after the tables that consumers write.", LAKE),
+    ("rollout", "Follow how consumers are replaced when their image, template or settings change.", ROLLOUT),
+):
+    _group = typer.Typer(name=_module, help=_help, no_args_is_help=True)
+    for _name, _summary in _commands.items():
+        _add(_group, _module, _name, _summary)
+    app.add_typer(_group)
 
 
 def main() -> None:

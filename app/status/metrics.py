@@ -23,6 +23,7 @@ AGE = "How long ago write speeds came last."
 AHEAD = "How far a component's clock is ahead of the controller's; below 0 where it is behind."
 LOWER_BOUND = "No assignment of the present write speeds has fewer consumers."
 MEASURED = "When the newest write speeds were measured, by the monitor's clock."
+OUTDATED = "Consumers that began with another image, template or settings than consumers begin with now."
 EXCESS = "What is above the consumers' capacities by the newest plan."
 CONSUMER_STATES = (*(state.value for state in ConsumerState), "silent", "awaited")
 
@@ -135,6 +136,12 @@ def _of_the_controller(shown: GroupPicture) -> list[Figure]:
         ("kcga_consumer_capacity_bytes_per_second", "What a consumer reads at most.", shown.capacity),
         ("kcga_packing_capacity_bytes_per_second", "What a plan gives a consumer at most.", shown.packing_capacity),
         ("kcga_migration_weight", "Lambda, in consumers per unit of Rscore.", shown.migration_weight),
+        ("kcga_consumers_outdated", OUTDATED, len(shown.rollout.outdated)),
+        (
+            "kcga_rollout_stopped",
+            "1 while one consumer's failure holds up the rollout.",
+            shown.rollout.stopped,
+        ),
     ]
 
 

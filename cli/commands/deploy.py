@@ -1,6 +1,7 @@
 """`kcga deploy`: the overlay that kustomize makes, with a group's settings and image in it."""
 
 import hashlib
+import json
 import shutil
 import subprocess
 import tomllib
@@ -29,6 +30,8 @@ SETTINGS_HASH = "kcga/settings"
 FIELD_MANAGER = "kcga-deploy"
 SPARK = "kcga-spark"
 """The Service of the Spark Connect server that goes with a group, if its consumers name it."""
+HISTORY, NOW, BEFORE = "kcga-deployed", "now", "before"
+"""The ConfigMap that keeps what was applied, and its keys."""
 COMPONENT = "app.kubernetes.io/component"
 
 
@@ -42,16 +45,21 @@ _Dumper.add_representer(
 )
 
 
+Overlay = Annotated[str, typer.Option(help="local, gke, eks, or a folder with a kustomization of one's own.")]
+
+
 def deploy(
     settings: SettingsFile,
-    overlay: Annotated[
-        str, typer.Option(help="local, gke, eks, or a folder with a kustomization of one's own.")
-    ] = "local",
+    overlay: Overlay = "local",
     image: Annotated[str | None, typer.Option(help="The image of all components, in place of the overlay's.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be applied, and apply nothing.")] = False,
 ) -> None:
     objects = render(settings, overlay, image)
-    print(objects if dry_run else apply(objects), end="")  # noqa: T201
+    if dry_run:
+        print(objects, end="")  # noqa: T201
+    else:
+        print(apply(objects), end="")  # noqa: T201
+        remember(objects, overlay)
 
 
 def render(file: Path, overlay: str, image: str | None) -> str:
@@ -122,6 +130,51 @@ def apply(text: str) -> str:
         KcgaError: kubectl is missing, or the cluster refuses something.
     """
     return _kubectl("apply", "--server-side", f"--field-manager={FIELD_MANAGER}", "--filename=-", stdin=text)
+
+
+def remember(text: str, overlay: str) -> None:
+    """Keeps what was applied, and what was applied before that, in the group's namespace, for `undo`.
+
+    Raises:
+        KcgaError: kubectl is missing, or the cluster refuses it.
+    """
+    namespace = _namespace(overlay)
+    applied = _applied(namespace)
+    if applied.get(NOW) != text:
+        _keep({NOW: text, BEFORE: applied.get(NOW, "")}, namespace)
+
+
+def undo(overlay: str) -> str:
+    """Applies what was applied before the last time; what kubectl says. Done twice, it is as it was.
+
+    Raises:
+        UsageError: there is no such overlay.
+        KcgaError: nothing was applied before, kubectl is missing, or the cluster refuses something.
+    """
+    namespace = _namespace(overlay)
+    applied = _applied(namespace)
+    before = applied.get(BEFORE)
+    if not before:
+        raise KcgaError(f"there is nothing to go back to: kcga deploy has changed nothing in {namespace} yet")
+    said = apply(before)
+    _keep({NOW: before, BEFORE: applied[NOW]}, namespace)
+    return said
+
+
+def _namespace(overlay: str) -> str:
+    named = (each["metadata"] for each in _kustomized(_folder(overlay)) if each["kind"] == "ConfigMap")
+    return next((str(each["namespace"]) for each in named if "namespace" in each), "default")
+
+
+def _applied(namespace: str) -> dict[str, str]:
+    found = _kubectl("get", "configmap", HISTORY, f"--namespace={namespace}", "--ignore-not-found", "--output=json")
+    data: dict[str, str] = json.loads(found)["data"] if found.strip() else {}
+    return data
+
+
+def _keep(data: dict[str, str], namespace: str) -> None:
+    history = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": HISTORY, "namespace": namespace}}
+    apply(json.dumps({**history, "data": data}))
 
 
 def _folder(overlay: str) -> Path:

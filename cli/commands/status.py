@@ -14,6 +14,7 @@ from cli.terminal.glyphs import TopicPalette
 from cli.terminal.screen import GroupScreen
 from controller.decide.creation_limit import limit_sentence
 from domain.group_view.fold import GroupFold, GroupMessage
+from domain.group_view.rollout import rollout_sentence
 from domain.group_view.view import GroupView
 from domain.messages import ControllerClaim, WriteSpeedReport
 
@@ -62,8 +63,8 @@ def status_json(settings: Settings) -> str:
         board.recall(decision for _, decision in told.decisions)
         for speeds in measured:
             board.heard_before(*speeds)
-    for report in told.reports:
-        board.heard_before(*report)
+    for came in (*told.statements, *told.reports):
+        board.heard_before(*came)
     return board.picture().model_dump_json()
 
 
@@ -80,6 +81,8 @@ def _remarks(settings: Settings, speeds: Sequence[Came[WriteSpeedReport]], told:
     topics = settings.topics
     if told.paused:
         yield "the group is paused: kcga resume ends it"
+    if (rollout := rollout_sentence(told.rollout)) is not None:
+        yield f"{rollout}; see kcga rollout"
     if (limit := told.creation_limit) is not None:
         yield f"{limit_sentence(limit, told.at)}; see the controller's log"
     if not speeds:

@@ -25,6 +25,7 @@ from domain.messages import (
     Decision,
     MessageError,
     MessageToController,
+    RolloutStanding,
     WriteSpeedReport,
     decode_to_controller,
 )
@@ -70,6 +71,12 @@ class Recent:
                 limit = claim.creation_limit and told_later(claim.creation_limit, at - claim.sent_at)
                 return limit if limit is not None and self.at < limit.until else None
         return None
+
+    @property
+    def rollout(self) -> RolloutStanding | None:
+        """How far the newest controller has come with replacing consumers."""
+        claims = (claim for _, claim in reversed(self.statements) if isinstance(claim, ControllerClaim))
+        return next((claim.rollout for claim in claims), None)
 
     @property
     def began_at(self) -> float:

@@ -63,6 +63,8 @@ class Decider:
         """Consumers that have just ceased to read what they were to."""
         self._lost: dict[TopicPartition, ConsumerId] = {}
         """What nobody read, or reads, because its consumer is gone, and which one that was; until a plan is made."""
+        self._stuck = False
+        """The newest plan of the solver was held back: what asks for one may stay as it is."""
         self._placed: tuple[int, tuple[str, ...]] = (0, ())
         """The decision that gave partitions to consumers by rule and was not looked at again since, and its reasons."""
 
@@ -113,6 +115,12 @@ class Decider:
     def lost(self) -> frozenset[ConsumerId]:
         """Who is gone of what is to be read; until a plan is made."""
         return frozenset(self._lost.values())
+
+    def saw_revisions(self, revision: str | None, outdated: frozenset[ConsumerId]) -> None:
+        """What consumers begin with now, and who began with another. What could not be created before may be now."""
+        if revision != self.rollout.revision:
+            self.limit, self._stuck = None, False
+        self.rollout.seen(revision, outdated)
 
     def take_as_found(self) -> None:
         """Nothing was decided yet: who reads what is as it is to be."""
@@ -178,7 +186,8 @@ class Decider:
         rollout = self.rollout
         if rollout.retiring not in self.group.alive or rollout.retiring in self.desired.consumers:
             rollout.retiring = None
-        if rollout.retiring is not None or self._unread or self._placed[1] or self.replan_asked:
+        asked_for = self._unread or self._placed[1] or self.replan_asked or (self._triggers and not self._stuck)
+        if rollout.retiring is not None or asked_for:
             return None
         consumer = rollout.next(self.group.values(), self.desired)
         if consumer is None or self.restraints.paused:
@@ -230,6 +239,7 @@ class Decider:
             if self._placed[0] < decision.number:
                 self._placed = 0, ()
             self.replan_asked = self.replan_asked and decision.grounds is not DecisionKind.MANUAL
+            self._stuck = not decision.carried_out
             self._vanished.clear()
             self._lost.clear()
         if decision.carried_out:

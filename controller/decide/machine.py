@@ -151,9 +151,9 @@ class Controller:
             case ConsumerReported(report=report):
                 self._hear(report)
             case RevisionsSeen(revision=revision, outdated=outdated):
-                if revision != self._decider.rollout.revision:  # what could not be created may be created now
-                    self._decider.limit = None
-                self._decider.rollout.seen(revision, outdated)
+                if revision != self._decider.rollout.revision:
+                    self._in_vain = frozenset()
+                self._decider.saw_revisions(revision, outdated)
             case ClaimHeard(sequence=sequence):
                 self._hearing.heard(sequence)
             case ConsumerGone(consumer=consumer):

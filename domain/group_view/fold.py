@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from domain.assignment import ConsumerId
 from domain.group_view.decision_log import DecisionLog
 from domain.group_view.view import ConsumerView, GroupView, HeldPartition, Sample, Transit
-from domain.messages import ConsumerReport, ConsumerState, ControllerClaim, ControlRequest, Decision, WriteSpeedReport
+from domain.messages import (
+    ConsumerReport,
+    ConsumerState,
+    ControllerClaim,
+    ControlRequest,
+    Decision,
+    RolloutStanding,
+    WriteSpeedReport,
+)
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 
@@ -68,6 +76,7 @@ class GroupFold:
         self._began = math.inf if since is None else since
         self._now = since or 0.0
         self._epoch: int | None = None
+        self._rollout: RolloutStanding | None = None
         self._processes: dict[ConsumerId, dict[str, _Process]] = {}
         self._decisions = DecisionLog()
         self._speeds: WriteSpeeds | None = None
@@ -103,6 +112,8 @@ class GroupFold:
                 changed = self._reported(message, at)
             case ControllerClaim():
                 self._led_by(message.epoch)
+                if message.epoch == self._epoch:
+                    self._rollout = message.rollout
             case Decision():
                 self._led_by(message.epoch)
                 self._decisions.add(message)
@@ -205,6 +216,7 @@ class GroupFold:
             began=min(self._began, self._now),
             now=self._now,
             controller_epoch=self._epoch,
+            rollout=self._rollout,
             consumers=consumers,
             transits=self._transits(consumers, speeds, unmeasured),
             speeds=speeds,

@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict
 from domain.assignment import ConsumerId
 from domain.group_view.clocks import Sender, apart
 from domain.group_view.decision_log import DecisionTotals
+from domain.group_view.rollout import rollout_sentence
 from domain.group_view.view import ConsumerView, GroupView, Sample, Transit
+from domain.messages import RolloutStanding
 from domain.partitions import TopicPartition
 from domain.speeds import Lag
 
@@ -73,6 +75,15 @@ class ClockPicture(Shown):
     """Below 0 where it is behind."""
 
 
+class RolloutPicture(Shown):
+    outdated: tuple[ConsumerId, ...]
+    """The consumers that began with another image, template or settings than consumers begin with now."""
+    stopped: bool
+    """A consumer did not become ready: no more are replaced."""
+    words: str | None
+    """How far it is; null where there is nothing to say."""
+
+
 class GroupPicture(Shown):
     """Everything that the page draws but the past."""
 
@@ -87,6 +98,7 @@ class GroupPicture(Shown):
     clocks: tuple[ClockPicture, ...]
     """The worst first."""
     controller: ControllerPicture
+    rollout: RolloutPicture
     capacity: float
     packing_capacity: float
     migration_weight: float
@@ -151,6 +163,7 @@ def picture(
         speeds_at=speeds_at,
         clocks=tuple(ClockPicture(sender=str(sender), ahead_s=ahead) for sender, ahead in apart(ahead_s).items()),
         controller=controller,
+        rollout=_rollout(view.rollout),
         capacity=capacity,
         packing_capacity=packing_capacity,
         migration_weight=migration_weight,
@@ -167,6 +180,12 @@ def picture(
         decisions=len(view.decisions),
         newest_decision=f"{newest.epoch}/{newest.number}" if newest else None,
     )
+
+
+def _rollout(standing: RolloutStanding | None) -> RolloutPicture:
+    outdated = standing.outdated if standing else ()
+    stopped = standing is not None and standing.failed is not None and bool(outdated)
+    return RolloutPicture(outdated=outdated, stopped=stopped, words=rollout_sentence(standing))
 
 
 class _Drawing:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from domain.assignment import ConsumerId
 from domain.group_view.decision_log import DecisionRecord, DecisionTotals
-from domain.messages import ConsumerState
+from domain.messages import ConsumerState, RolloutStanding
 from domain.partitions import TopicPartition
 
 
@@ -71,6 +71,8 @@ class GroupView:
     began: float
     now: float
     controller_epoch: int | None
+    rollout: RolloutStanding | None
+    """By the newest claim; None where it says nothing of it."""
     consumers: tuple[ConsumerView, ...]
     """In ascending order; those that have left are left out."""
     transits: tuple[Transit, ...]

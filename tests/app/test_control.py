@@ -62,6 +62,19 @@ def test_what_an_operator_asks_reaches_the_next_controller(settings: Settings) -
         link.close()
 
 
+def test_a_pause_of_rollouts_reaches_the_next_controller(settings: Settings) -> None:
+    create_topics(settings)
+    assert "asked to pause the rollout" in ask(settings, ControlAction.PAUSE_ROLLOUT)
+    link = a_link(settings)
+    try:
+        beginning = link.begin()
+    finally:
+        link.close()
+    assert not beginning.paused
+    assert beginning.rollout is not None
+    assert beginning.rollout.paused
+
+
 def test_without_a_controller_there_is_nobody_to_ask_and_nothing_to_explain(settings: Settings) -> None:
     with pytest.raises(KcgaError, match="no controller has run"):
         ask(settings, ControlAction.REPLAN)

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.components import command
-from cli.main import COMMANDS, LAKE, app
+from cli.main import COMMANDS, LAKE, ROLLOUT, app
 from tests.services import SharedBroker
 
 SETTINGS = """
@@ -94,11 +94,11 @@ def test_a_command_imports_itself_alone(arguments: str) -> None:
 
 def test_every_command_can_be_asked_for_help(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    named = [(name,) for name in COMMANDS] + [("lake", name) for name in LAKE]
-    for arguments in named:
-        done = CliRunner().invoke(app, [*arguments, "--help"])
-        assert done.exit_code == 0
-        assert (COMMANDS if len(arguments) == 1 else LAKE)[arguments[-1]].split("\n")[0] in done.stdout
+    for group, summaries in (((), COMMANDS), (("lake",), LAKE), (("rollout",), ROLLOUT)):
+        for name, summary in summaries.items():
+            done = CliRunner().invoke(app, [*group, name, "--help"])
+            assert done.exit_code == 0
+            assert summary.split("\n")[0] in done.stdout
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from rich.console import Console
+from typer.testing import CliRunner
 
 from app.errors import KcgaError
 from app.settings import Settings, load
@@ -17,6 +18,7 @@ from cli.commands.status import print_status, status_json
 from cli.doctor import examine
 from cli.files.stream_file import read_stream
 from cli.live.plan import in_words, plan_now
+from cli.main import app
 from domain.group_view.fold import time_of
 from domain.group_view.picture import GroupPicture
 from domain.messages import (
@@ -28,6 +30,8 @@ from domain.messages import (
     Decision,
     PartitionRef,
     Restraint,
+    RolloutStanding,
+    Standing,
 )
 from domain.messages.codec import Message
 from tests.app.test_control import SETTINGS, settings
@@ -126,6 +130,37 @@ def test_a_group_that_nobody_controls_says_what_to_start(small: Settings, group:
     assert "no controller has claimed the group" in captured.get()
     with pytest.raises(KcgaError, match="there are no fresh write speeds"):
         plan_now(small)
+
+
+def test_a_rollout_that_has_stopped_is_told_by_status_and_says_what_to_do(
+    small: Settings, group: Group, tmp_path: Path
+) -> None:
+    running(group, load=50.0)
+    now = time.time()
+    rollout = RolloutStanding(revision="5f", outdated=(1, 2), failed=3)
+    standing = Standing(began_at=now - 20, counted_on=(1, 2), rollout=rollout)
+    group.say(ControllerClaim(epoch=4, incarnation="a", sequence=1, sent_at=now, standing=standing))
+    console = Console(width=110)
+    with console.capture() as captured:
+        print_status(small, console)
+    said = "the rollout has stopped, as consumer 3 did not become ready: 2 consumers began with another image"
+    assert said in captured.get()
+    picture = GroupPicture.model_validate_json(status_json(small))
+    assert (picture.rollout.outdated, picture.rollout.stopped) == ((1, 2), True)
+    asked = CliRunner().invoke(app, ["rollout", "status", "--settings", str(tmp_path / "small.toml")])
+    assert "Consumers begin with revision 5f." in asked.stdout
+    assert "To be replaced: 1, 2." in asked.stdout
+    assert "kcga rollout undo" in asked.stdout
+
+
+def test_who_asks_for_a_rollout_of_which_nobody_speaks_is_told_so(
+    small: Settings, group: Group, tmp_path: Path
+) -> None:
+    assert small
+    running(group, load=50.0)
+    asked = CliRunner().invoke(app, ["rollout", "status", "--settings", str(tmp_path / "small.toml")])
+    assert isinstance(asked.exception, KcgaError)
+    assert "no controller has said" in str(asked.exception)
 
 
 @pytest.mark.parametrize("ahead_s", [0.0, -3600.0, 3600.0])

@@ -14,7 +14,7 @@ import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from controller.fleet import FleetError
+from controller.fleet import FleetError, Revisions
 from controller.kubernetes.decide.deployment import Owner, Template, parse_template, read_template
 from controller.kubernetes.fleet import KubernetesFleet
 from tests.kubernetes.control_plane import ControlPlane
@@ -62,10 +62,20 @@ class Cluster:
         self.fleets: list[KubernetesFleet] = []
 
     def fleet(
-        self, template: Template, owner: Owner | None = None, may_act: Callable[[], bool] = lambda: True
+        self,
+        template: Template,
+        owner: Owner | None = None,
+        may_act: Callable[[], bool] = lambda: True,
+        settings: Callable[[], str | None] = lambda: "",
     ) -> KubernetesFleet:
         fleet = KubernetesFleet(
-            self.api, namespace=self.namespace, group=GROUP, template=lambda: template, owner=owner, may_act=may_act
+            self.api,
+            namespace=self.namespace,
+            group=GROUP,
+            template=lambda: template,
+            settings=settings,
+            owner=owner,
+            may_act=may_act,
         )
         self.fleets.append(fleet)
         return fleet
@@ -125,6 +135,30 @@ def test_the_consumers_of_the_controller_before_are_adopted(cluster: Cluster) ->
     after.delete(2)
     wait_until(lambda: not after.consumers())
     assert not cluster.pods()
+
+
+def test_who_began_with_what_outlives_the_controller(cluster: Cluster) -> None:
+    before = cluster.fleet(template(), settings=lambda: "a")
+    before.create(1)
+    wait_until(lambda: before.consumers() == {1} and cluster.is_ready(1))
+    assert before.revisions().outdated == frozenset()
+    changed = cluster.fleet(template(), settings=lambda: "b")
+    changed.create(2)
+    wait_until(lambda: changed.consumers() == {1, 2} and cluster.is_ready(2))
+    assert changed.revisions().outdated == {1}
+    assert before.revisions().outdated == {2}
+    assert cluster.fleet(template(), settings=lambda: None).revisions() == Revisions(None, frozenset())
+    image = Owner("kcga-controller", "abc", "kcga:2")
+    assert cluster.fleet(template(), owner=image, settings=lambda: "b").revisions().outdated == {1, 2}
+
+
+def test_a_deployment_of_the_version_before_names_no_revision_and_is_outdated(cluster: Cluster) -> None:
+    fleet = cluster.fleet(template())
+    fleet.create(1)
+    wait_until(lambda: fleet.consumers() == {1} and cluster.is_ready(1))
+    unnamed = {"metadata": {"annotations": {"kcga/revision": None}}}
+    cluster.apps.patch_namespaced_deployment("lake-consumer-1", cluster.namespace, unnamed)
+    wait_until(lambda: fleet.revisions().outdated == {1})
 
 
 def test_the_deployment_says_whose_it_is_and_which_consumer(cluster: Cluster, kubelet: ProcessKubelet) -> None:

@@ -39,6 +39,7 @@ function showStanding(state) {
   if (role === "leader") chips.push(["", STATES[doing] ?? "begins"]);
   else chips.push(["warn", role === "standby" ? "stands by" : "starting"]);
   if (paused) chips.push(["warn", "paused"]);
+  if (state.rollout.words !== null) chips.push([state.rollout.stopped ? "bad" : "warn", state.rollout.words]);
   const age = state.speeds_at === null ? null : state.at - state.speeds_at;
   if (role === "leader" && age === null) chips.push(["warn", "no write speeds yet"]);
   else if (age > STALE_S) chips.push(["bad", `write speeds are ${Math.round(age)} s old`]);

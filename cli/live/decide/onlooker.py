@@ -114,7 +114,7 @@ class Onlooker:
         number = self._newest + 1
         if (decision := decider.place(at, number)) is not None:
             return decision
-        if not decider.why and (decision := decider.renew(at, number)) is not None:
+        if (decision := decider.renew(at, number)) is not None:
             return decision
         if at - self._speeds_at > settings.speeds_timeout_s:
             return None
@@ -177,15 +177,14 @@ class Onlooker:
             if not group[consumer].condemned:
                 group.condemn(consumer)
                 decider.fell(consumer)
-        if standing.rollout is not None:
-            self._take_rollout(standing.rollout)
+        self._take_rollout(standing.rollout or RolloutStanding())
         decider.refused = Counter({number: TRIES * n for n, number in enumerate(standing.avoided, 1)})
 
     def _take_rollout(self, standing: RolloutStanding) -> None:
         rollout = self._decider.rollout
         rollout.paused, rollout.failed, rollout.retiring = False, None, standing.retiring
         rollout.inherit(standing)
-        rollout.seen(standing.revision, frozenset(standing.outdated))
+        self._decider.saw_revisions(standing.revision, frozenset(standing.outdated))
 
     def _take_decision(self, at: float, decision: Decision) -> None:
         self._begin()
