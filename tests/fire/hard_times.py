@@ -30,18 +30,15 @@ from app.settings import Settings
 from app.topics import Cluster
 from bench.pipeline import waits_of
 from brokers import log_offsets
-from consumer.verify import verify
-from domain.assignment import ConsumerId
 from domain.partitions import TopicPartition
 from sandbox.broker import Broker
 from sandbox.services import Services
-from sandbox.settings_file import CONSUMER_CAPACITY
 from tests.broker_cluster import BrokerCluster
 from tests.conftest import cannot, installed
 from tests.consumer.table_files import files
 from tests.fire.clock import Clock
-from tests.fire.group import ANSWERS_WITHIN_S, FASTER, Group, configure
-from tests.fire.witness import Witness
+from tests.fire.group import ANSWERS_WITHIN_S, FASTER, configure
+from tests.fire.witnessed_group import BUSY, CALM, WitnessedGroup, partitions_of, speeds
 from tests.services import SharedBroker, SharedSpark
 from tests.tools import COMPILER
 
@@ -54,8 +51,6 @@ pytestmark = [
     pytest.mark.usefixtures("nothing_left_running"),
 ]
 
-CALM, BUSY = 0.4, 1.3
-"""In consumers: one reads it all, then there must be two."""
 AN_HOUR_S = 3600
 REFUSES_S = float(os.environ.get("KCGA_REFUSES_S", "60"))
 """How long a table refuses, and for how long waits are measured before and after."""
@@ -73,69 +68,6 @@ FORGETFUL = {
 }
 WITH_A_SPARE = FASTER | {"max_consumers = 12\n": FASTER["max_consumers = 12\n"] + "spare_consumers = 1\n"}
 RENEWED = WITH_A_SPARE | {"wait_time_secs = 3\n": FASTER["wait_time_secs = 3\n"] + "renew_claims_s = 20\n"}
-
-
-def partitions_of(topic: str, count: int) -> list[TopicPartition]:
-    return [TopicPartition(topic, number) for number in range(count)]
-
-
-def speeds(partitions: Sequence[TopicPartition], consumers: float) -> dict[TopicPartition, float]:
-    """Uneven, and so much in all."""
-    unit = consumers * CONSUMER_CAPACITY / sum(range(1, len(partitions) + 1))
-    return {partition: unit * weight for weight, partition in enumerate(partitions, start=1)}
-
-
-class WitnessedGroup(Group):
-    """A group that is looked at by nothing but its reports, by the brokers' clock."""
-
-    def __init__(
-        self, stack: ExitStack, folder: Path, settings: Settings, speeds: Mapping[TopicPartition, float]
-    ) -> None:
-        super().__init__(stack, folder, settings, speeds)
-        self._topics = Counter(partition.topic for partition in self.partitions)
-        self.witness = Witness(
-            settings.kafka.bootstrap_servers,
-            settings.kafka.group,
-            settings.topics.metadata,
-            self._topics,
-            settings.controller.heartbeat_timeout_s,
-        )
-        stack.callback(self.witness.close)
-
-    @property
-    def is_placed(self) -> bool:
-        return self.witness.placed()
-
-    @property
-    def readers(self) -> list[ConsumerId]:
-        """The consumers that hold anything."""
-        return [consumer for consumer, held in self.witness.held().items() if held]
-
-    def picture(self) -> object:
-        return self.witness.held(), self.witness.reasons
-
-    def follows(self, consumers: float, readers: int) -> None:
-        """Sets the load to so much, and waits until so many read it, and have read what there was."""
-        self.load.step(speeds(self.partitions, consumers))
-        self.wait(f"{readers} read", lambda: len(self.readers) == readers)
-        self.converges(f"{readers} have read")
-
-    @property
-    def gave_up(self) -> list[str]:
-        """What consumers said that ended by themselves."""
-        logs = self.settings.local.folder.glob("consumer-*.log")
-        return [line for file in logs for line in file.read_text().splitlines() if " ends: " in line]
-
-    def require_all_once(self, spark: SharedSpark) -> None:
-        """Ends the load, and looks at what is in the lake once all is read."""
-        self.load.stop()
-        self.converges("everything is read")
-        assert all(child.running for child in self.children.values())
-        accounts = verify(spark.remote, self.settings.consumer.lake_root, self._topics).values()
-        assert self.load.unacknowledged == 0
-        assert sum(account.distinct_offsets for account in accounts) == self.in_kafka == self.load.acknowledged > 0
-        assert sum(account.doubled for account in accounts) == 0
-        assert self.witness.most_readers.count == 1, self.witness.most_readers
 
 
 @pytest.fixture

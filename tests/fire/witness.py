@@ -7,6 +7,7 @@ meets a broker that is killed.
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import pairwise
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
 from confluent_kafka import TopicPartition as Position
@@ -82,6 +83,16 @@ class Witness:
     def most_readers(self) -> MostReaders:
         """By all reports so far: they tell of what was written to the lake."""
         return most_readers(self._reads.stints)
+
+    @property
+    def gaps_s(self) -> list[float]:
+        """Of each partition, from the last record that one reader read to the first that the next one did."""
+        by_time = sorted(self._reads.stints.items(), key=lambda each: (each[0].partition, each[1].first))
+        return [
+            after.first - before.last
+            for (one, before), (other, after) in pairwise(by_time)
+            if one.partition == other.partition
+        ]
 
     def listen(self) -> None:
         """Takes in all reports that have come."""

@@ -1,15 +1,16 @@
 """What is deployed: valid by the schemas, accepted by a real API server, and no more rights than are needed."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from app.errors import UsageError
-from cli.commands.deploy import OVERLAYS, OWN_VARIABLES, VARIABLES, render
+from cli.commands.deploy import OVERLAYS, OWN_VARIABLES, SETTINGS_KEY, VARIABLES, render
 from cli.main import app
 from controller.kubernetes.decide.deployment import Owner, deployment, parse_template
 from tests.kubernetes.control_plane import ControlPlane
@@ -180,6 +181,36 @@ def test_a_group_whose_name_is_none_for_kubernetes_is_refused(settings: Path) ->
     settings.write_text(SETTINGS.replace("lake-writers", "Lake_Writers"))
     with pytest.raises(UsageError, match=r"fleet: the group's name, 'Lake_Writers'.*set kubernetes\.name"):
         render(settings, "local", None)
+
+
+def test_what_was_deployed_before_can_be_brought_back(
+    control_plane: ControlPlane, namespace: str, settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what was deployed then, once more."""
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    overlay = tmp_path / "mine"
+    overlay.mkdir()
+    base = Path(os.path.relpath(OVERLAYS.parent / "base", overlay))
+    (overlay / "kustomization.yaml").write_text(f"namespace: {namespace}\nresources: [{base}]\n")
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, [*arguments, "--overlay", str(overlay)], catch_exceptions=True)
+
+    def deployed() -> str:
+        text: str = the_map([yaml.safe_load(control_plane.kubectl("get", "configmap", "kcga-settings", *of))])[
+            SETTINGS_KEY
+        ]
+        return text
+
+    of = (f"--namespace={namespace}", "--output=yaml")
+    assert "nothing to go back to" in str(run("rollout", "undo").exception)
+    for lake in ("first", "second", "second"):
+        settings.write_text(SETTINGS.replace("lake/kafka", f"lake/{lake}"))
+        assert run("deploy", "--settings", str(settings)).exit_code == 0
+    assert "lake/second" in deployed()
+    for lake in ("first", "second"):
+        assert run("rollout", "undo").exit_code == 0
+        assert f"lake/{lake}" in deployed()
 
 
 def test_an_overlay_that_does_not_exist_is_refused(settings: Path) -> None:

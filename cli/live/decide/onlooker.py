@@ -147,7 +147,6 @@ class Onlooker:
         """What the controller says of itself, by its own clock, and of the group."""
         limit, decider = claim.creation_limit, self._decider
         decider.restraints.paused = claim.paused
-        decider.limit = None if limit is None else told_later(limit, at - claim.sent_at)
         may_read = {name: named(read) for name, read in (claim.may_read or {}).items()}
         if claim.standing is not None:
             self._is_told_who_exists = True
@@ -155,6 +154,7 @@ class Onlooker:
             # What still comes of processes that are not counted on any more is late.
             unsealed = {name: may_read.get(name) for name in claim.unsealed}
             decider.group.former.inherit(unsealed, claim.settled, frozenset())
+        decider.limit = None if limit is None else told_later(limit, at - claim.sent_at)
         for member in decider.group.values():
             read = may_read.get(writer(member.consumer, member.incarnation or "-"))
             if read is not None:  # what is not held was started, and is not heard of yet

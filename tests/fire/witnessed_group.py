@@ -1,0 +1,81 @@
+"""A group that is looked at by nothing but its reports, and what is in its lake."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from app.settings import Settings
+from consumer.verify import verify
+from domain.assignment import ConsumerId
+from domain.partitions import TopicPartition
+from sandbox.settings_file import CONSUMER_CAPACITY
+from tests.fire.group import Group
+from tests.fire.witness import Witness
+from tests.services import SharedSpark
+
+CALM, BUSY = 0.4, 1.3
+"""In consumers: one reads it all, then there must be two."""
+
+
+def partitions_of(topic: str, count: int) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(count)]
+
+
+def speeds(partitions: Sequence[TopicPartition], consumers: float) -> dict[TopicPartition, float]:
+    """Uneven, and so much in all."""
+    unit = consumers * CONSUMER_CAPACITY / sum(range(1, len(partitions) + 1))
+    return {partition: unit * weight for weight, partition in enumerate(partitions, start=1)}
+
+
+class WitnessedGroup(Group):
+    """A group that is looked at by nothing but its reports, by the brokers' clock."""
+
+    def __init__(
+        self, stack: ExitStack, folder: Path, settings: Settings, speeds: Mapping[TopicPartition, float]
+    ) -> None:
+        super().__init__(stack, folder, settings, speeds)
+        self._topics = Counter(partition.topic for partition in self.partitions)
+        self.witness = Witness(
+            settings.kafka.bootstrap_servers,
+            settings.kafka.group,
+            settings.topics.metadata,
+            self._topics,
+            settings.controller.heartbeat_timeout_s,
+        )
+        stack.callback(self.witness.close)
+
+    @property
+    def is_placed(self) -> bool:
+        return self.witness.placed()
+
+    @property
+    def readers(self) -> list[ConsumerId]:
+        """The consumers that hold anything."""
+        return [consumer for consumer, held in self.witness.held().items() if held]
+
+    def picture(self) -> object:
+        return self.witness.held(), self.witness.reasons
+
+    def follows(self, consumers: float, readers: int) -> None:
+        """Sets the load to so much, and waits until so many read it, and have read what there was."""
+        self.load.step(speeds(self.partitions, consumers))
+        self.wait(f"{readers} read", lambda: len(self.readers) == readers)
+        self.converges(f"{readers} have read")
+
+    @property
+    def gave_up(self) -> list[str]:
+        """What consumers said that ended by themselves."""
+        logs = self.settings.local.folder.glob("consumer-*.log")
+        return [line for file in logs for line in file.read_text().splitlines() if " ends: " in line]
+
+    def require_all_once(self, spark: SharedSpark) -> None:
+        """Ends the load, and looks at what is in the lake once all is read."""
+        self.load.stop()
+        self.converges("everything is read")
+        assert all(child.running for child in self.children.values())
+        accounts = verify(spark.remote, self.settings.consumer.lake_root, self._topics).values()
+        assert self.load.unacknowledged == 0
+        assert sum(account.distinct_offsets for account in accounts) == self.in_kafka == self.load.acknowledged > 0
+        assert sum(account.doubled for account in accounts) == 0
+        assert self.witness.most_readers.count == 1, self.witness.most_readers
