@@ -89,6 +89,7 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet 
 	@$(BIN)/python -m bench.one_machine $(ARGS)
 	@$(BIN)/python -m tests.kubernetes.measure $(ARGS)
 	@$(BIN)/python -m bench.reaction $(ARGS)
+	@$(BIN)/python -m bench.rollout $(ARGS)
 	@$(BIN)/python -m bench.asking $(ARGS)
 	@$(BIN)/python -m bench.steady --seconds 600 $(ARGS)
 	@$(BIN)/python -m bench.steady --seconds 600 --swing 50 --scale-down-window 40 $(ARGS)

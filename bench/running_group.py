@@ -58,8 +58,8 @@ class Bench:
     @contextmanager
     def monitored(self) -> Iterator[Transcript]:
         """Makes the topics and runs a monitor; yields what is said."""
-        self._file.write_text(self._settings)
-        settings = load(self._file)
+        self.settings_file.write_text(self._settings)
+        settings = load(self.settings_file)
         cluster = Cluster(self.services.bootstrap_servers)
         cluster.ensure_internal_topics(settings.topics.names, settings.controller.highest_consumer)
         cluster.create({self.topic: self.partitions})
@@ -81,18 +81,25 @@ class Bench:
                 yield controller
         finally:
             # Another view of the same consumers, to end them.
-            LocalProcesses(load(self._file).local.folder, lambda n: consumer_command(n, self._file)).close()
+            LocalProcesses(
+                load(self.settings_file).local.folder, lambda n: consumer_command(n, self.settings_file)
+            ).close()
 
     def asked(self, name: str) -> float:
         """See `asked`."""
-        return asked(name, self._file)
+        return asked(name, self.settings_file)
 
     def _component(self, name: str) -> Child:
         log = self.folder / f"{self.topic}-{name}.log"
-        return Child(f"the {name}", command(name, "--settings", str(self._file)), log)
+        return Child(f"the {name}", command(name, "--settings", str(self.settings_file)), log)
+
+    def change_consumers(self, **settings: float) -> None:
+        """Writes the settings file anew, with these of consumers."""
+        lines = "".join(f"{name} = {value}\n" for name, value in settings.items())
+        self.settings_file.write_text(self._settings.replace("[consumer]\n", f"[consumer]\n{lines}"))
 
     @property
-    def _file(self) -> Path:
+    def settings_file(self) -> Path:
         return self.folder / f"{self.topic}.toml"
 
     @property

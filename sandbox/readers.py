@@ -5,9 +5,10 @@ first record that it fetched to the last. The most stints of a partition that ha
 readers that it had at one time. Both ends of a stint belong to it. The times are those of the consumers' clocks.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, Order
@@ -75,6 +76,21 @@ class ReadLog:
                 # A clock that was set back between the two must not hide the time in which the partition was read.
                 seen = Interval(min(read.first_read_at, read.last_read_at), max(read.first_read_at, read.last_read_at))
                 self._stints[stint] = seen.hull(self._stints.get(stint, seen))
+
+
+def gaps_s(stints: Mapping[Stint, Interval], since: float = -math.inf) -> list[float]:
+    """From the last record that one reader read of a partition to the first that the next one did, in seconds.
+
+    Args:
+        stints: of any partitions.
+        since: of readers that began after this moment.
+    """
+    by_time = sorted(stints.items(), key=lambda each: (each[0].partition, each[1].first))
+    return [
+        after.first - before.last
+        for (one, before), (other, after) in pairwise(by_time)
+        if one.partition == other.partition and after.first >= since
+    ]
 
 
 def most_readers(stints: Mapping[Stint, Interval]) -> MostReaders:

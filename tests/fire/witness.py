@@ -7,7 +7,6 @@ meets a broker that is killed.
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from itertools import pairwise
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
 from confluent_kafka import TopicPartition as Position
@@ -17,7 +16,7 @@ from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport, ConsumerState, MessageError, decode_to_controller
 from domain.partitions import TopicPartition
 from domain.topics import CONTROLLER_PARTITION
-from sandbox.readers import MostReaders, ReadLog, most_readers
+from sandbox.readers import MostReaders, ReadLog, gaps_s, most_readers
 
 REQUEST_LIMIT_S = 20.0
 HOUR_S = 3600.0
@@ -87,12 +86,7 @@ class Witness:
     @property
     def gaps_s(self) -> list[float]:
         """Of each partition, from the last record that one reader read to the first that the next one did."""
-        by_time = sorted(self._reads.stints.items(), key=lambda each: (each[0].partition, each[1].first))
-        return [
-            after.first - before.last
-            for (one, before), (other, after) in pairwise(by_time)
-            if one.partition == other.partition
-        ]
+        return gaps_s(self._reads.stints)
 
     def listen(self) -> None:
         """Takes in all reports that have come."""

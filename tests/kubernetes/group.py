@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, Self
 
+import yaml
 from kubernetes import client
 
-from cli.commands.deploy import render
+from cli.commands.deploy import TEMPLATE_KEY, render
 from domain.group_view.view import GroupView
 from domain.partitions import TopicPartition
 from domain.topics import TopicNames
@@ -24,6 +26,7 @@ from tests.kubernetes.control_plane import ControlPlane
 NAMESPACE = "kcga"
 """The overlay's."""
 GROUP = "lake"
+CONSUMERS = "app.kubernetes.io/component=consumer"
 CAPACITY = 400_000
 PARTITIONS = 4
 LOW, HIGH = 40_000.0, 180_000.0
@@ -48,9 +51,16 @@ class GroupOnKubernetes:
     """A group that was deployed by `kcga deploy`, and what is seen of it."""
 
     def __init__(
-        self, control_plane: ControlPlane, node: Node, bootstrap_servers: str, topic: str, observer: Observer
+        self,
+        control_plane: ControlPlane,
+        node: Node,
+        bootstrap_servers: str,
+        topic: str,
+        observer: Observer,
+        file: Path,
     ) -> None:
         self.control_plane = control_plane
+        self._file = file
         self.node = node
         api = control_plane.client()
         self.apps, self.core = client.AppsV1Api(api), client.CoreV1Api(api)
@@ -75,6 +85,21 @@ class GroupOnKubernetes:
             assert not done.undelivered, done.problem
             self.produced += sum(done.delivered.values())
 
+    def deploy(self, image: str | None = None, *, of_consumers: str | None = None) -> None:
+        """Everything by this image, and consumers by another if one is named."""
+        objects = list(yaml.safe_load_all(render(self._file, "local", image)))
+        for each in objects if of_consumers else ():
+            if each["kind"] == "ConfigMap":
+                template = yaml.safe_load(each["data"][TEMPLATE_KEY])
+                template["spec"]["template"]["spec"]["containers"][0]["image"] = of_consumers
+                each["data"][TEMPLATE_KEY] = yaml.safe_dump(template)
+        self.control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=yaml.safe_dump_all(objects))
+
+    def consumer_images(self) -> dict[str, str]:
+        """By the names of the consumers' Deployments."""
+        deployments = self.apps.list_namespaced_deployment(NAMESPACE, label_selector=CONSUMERS).items
+        return {each.metadata.name: each.spec.template.spec.containers[0].image for each in deployments}
+
     @property
     def view(self) -> GroupView:
         return self.observer.snapshot()
@@ -90,13 +115,10 @@ class GroupOnKubernetes:
         return holder.split("_")[0]
 
     def consumer_deployments(self) -> set[str]:
-        selector = "app.kubernetes.io/component=consumer"
-        listed = self.apps.list_namespaced_deployment(NAMESPACE, label_selector=selector).items
-        return {each.metadata.name for each in listed}
+        return set(self.consumer_images())
 
     def consumer_pods(self) -> list[str]:
-        selector = "app.kubernetes.io/component=consumer"
-        return [pod.metadata.name for pod in self.core.list_namespaced_pod(NAMESPACE, label_selector=selector).items]
+        return [pod.metadata.name for pod in self.core.list_namespaced_pod(NAMESPACE, label_selector=CONSUMERS).items]
 
     def all_are_read_by(self, fewest: int, most: int) -> bool:
         """Whether every partition has a reader, and there are so many consumers, each with a Deployment."""
@@ -191,6 +213,7 @@ def a_group(
     topic: str,
     consumer: Mapping[str, Any],
     folder: Path,
+    controller: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[GroupOnKubernetes]:
     """The group that reads a topic of `PARTITIONS` partitions; gone, with its namespace, when the context ends.
 
@@ -201,13 +224,20 @@ def a_group(
         topic: its name, which is also the group's.
         consumer: the settings of consumers: Spark, and the lake.
         folder: takes the settings file.
+        controller: further settings of the controller.
     """
     names = {name: f"{topic}.{name}" for name in ("write_speed", "metadata", "decisions")}
     tables: dict[str, Mapping[str, Any]] = {
         "kafka": {"bootstrap_servers": bootstrap_servers, "group": topic},
         "topics": names,
         "monitor": {"topics": [topic], "window_s": 5},
-        "controller": {"consumer_capacity": CAPACITY, "interval_s": 5, "scale_down_window_s": 5, "max_consumers": 8},
+        "controller": {
+            "consumer_capacity": CAPACITY,
+            "interval_s": 5,
+            "scale_down_window_s": 5,
+            "max_consumers": 8,
+            **controller,
+        },
         "consumer": {"wait_time_secs": 2, **consumer},
         "kubernetes": {"name": GROUP},
     }
@@ -218,10 +248,10 @@ def a_group(
             for table, entries in tables.items()
         )
     )
-    control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=render(file, "local", None))
     with ExitStack() as stack:
         stack.callback(control_plane.kubectl, "delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s")
         observer = stack.enter_context(Observer(bootstrap_servers, names=TopicNames(**names)))
-        group = GroupOnKubernetes(control_plane, node, bootstrap_servers, topic, observer)
+        group = GroupOnKubernetes(control_plane, node, bootstrap_servers, topic, observer, file)
         stack.callback(group.close)
+        group.deploy()
         yield group

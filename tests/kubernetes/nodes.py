@@ -13,7 +13,9 @@ ENDS = "import sys; sys.exit(3)"
 
 
 def a_node(control_plane: ControlPlane, folder: Path) -> ProcessKubelet:
-    """A node on which `kcga:local` is this code, and some images are small programs; others cannot be had."""
+    """A node on which `kcga:local` and `kcga:next` are this code, and some images small programs; others cannot be
+    had."""
+    kcga = [sys.executable, "-m", "cli.main"]
     programs = {"sleeps": SLEEPS, "clings": CLINGS, "ends": ENDS}
     path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
     return ProcessKubelet(
@@ -21,7 +23,8 @@ def a_node(control_plane: ControlPlane, folder: Path) -> ProcessKubelet:
         server=(control_plane.host, control_plane.port),
         folder=folder,
         images={
-            "kcga:local": [sys.executable, "-m", "cli.main"],
+            "kcga:local": kcga,
+            "kcga:next": kcga,
             **{image: [sys.executable, "-c", program] for image, program in programs.items()},
         },
         environment={"PATH": os.environ["PATH"], "PYTHONPATH": path},

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from consumer.verify import verify
+from domain.messages import RolloutStanding
 from tests.conftest import CreateTopic
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.group import HIGH, LOW, NAMESPACE, PARTITIONS, GroupOnKubernetes, a_group
@@ -28,7 +29,8 @@ def group(
 ) -> Iterator[GroupOnKubernetes]:
     topic = create_topic(unique_name, partitions=PARTITIONS)
     consumer = {"spark_remote": spark_server.remote, "lake_root": str(lake_root)}
-    with a_group(control_plane, kubelet, broker.bootstrap_servers, topic, consumer, tmp_path) as group:
+    impatient = {"ready_timeout_s": 30}
+    with a_group(control_plane, kubelet, broker.bootstrap_servers, topic, consumer, tmp_path, impatient) as group:
         yield group
 
 
@@ -60,6 +62,40 @@ def test_the_group_converges_whatever_fails_and_the_lake_has_every_record_once(
         group.wait_until(lambda: group.all_are_read_by(1, 1) and len(group.consumer_pods()) == 1)
     assert group.epoch == epoch, "a controller that could not renew its lease goes on"
 
+    require_all_once(group, spark_server, lake_root)
+
+
+@pytest.mark.slow(120)
+def test_another_image_comes_to_every_consumer_and_one_that_cannot_be_had_to_none(
+    group: GroupOnKubernetes, spark_server: SharedSpark, lake_root: Path
+) -> None:
+    """With every change the controllers and the monitor roll as well."""
+
+    def all_have(image: str) -> bool:
+        return set(group.consumer_images().values()) == {image} and group.all_are_read_by(2, 4)
+
+    with group.load(HIGH):
+        group.wait_until(lambda: all_have("kcga:local"))
+
+        group.deploy("kcga:next")
+        group.wait_until(lambda: all_have("kcga:next"))
+
+        before = group.consumer_images()
+        group.deploy("kcga:local", of_consumers="missing")
+        group.wait_until(lambda: rollout(group).failed is not None)
+        assert set(rollout(group).outdated) == {int(name.rpartition("-")[2]) for name in before}
+        group.wait_until(lambda: group.consumer_images() == before and group.all_are_read_by(2, 4))
+
+        group.deploy("kcga:local")
+        group.wait_until(lambda: all_have("kcga:local"))
+    require_all_once(group, spark_server, lake_root)
+
+
+def rollout(group: GroupOnKubernetes) -> RolloutStanding:
+    return group.view.rollout or RolloutStanding()
+
+
+def require_all_once(group: GroupOnKubernetes, spark_server: SharedSpark, lake_root: Path) -> None:
     group.wait_until(lambda: group.view.lag == 0)
     group.observer.catch_up(30)
     assert group.observer.most_readers().count == 1
