@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 import structlog
 
-from app.control import ask
 from app.topics import Cluster
 from cli.live.recent import recent
-from domain.messages import ControlAction, RolloutStanding
+from domain.messages import RolloutStanding
 from sandbox.services import Services
 from tests.fire.group import configure
 from tests.fire.witnessed_group import BUSY, WitnessedGroup, partitions_of, speeds
@@ -126,20 +125,6 @@ def test_settings_with_which_none_can_begin_stop_it_at_the_first_and_the_group_r
     change(group, 'wait_time_secs = "soon"\n', "wait_time_secs = 2\n")
     group.wait("there is nothing left to do", lambda: not rollout_of(group).outdated)
     assert group.consumers == before
-    group.require_all_once(spark_server)
-
-
-def test_an_operator_holds_it_back(group: WitnessedGroup, spark_server: SharedSpark) -> None:
-    begin(group)
-    before = group.consumers
-    ask(group.settings, ControlAction.PAUSE_ROLLOUT)
-    group.wait("it is paused", lambda: rollout_of(group).paused)
-    change(group, "wait_time_secs = 2\n", "wait_time_secs = 1\n")
-    group.wait("it is seen", lambda: set(rollout_of(group).outdated) == before.keys())
-    group.converges("it goes on")
-    assert group.consumers == before
-    ask(group.settings, ControlAction.RESUME_ROLLOUT)
-    group.wait("all are replaced", lambda: replaced(group, before))
     group.require_all_once(spark_server)
 
 

@@ -19,7 +19,6 @@ from domain.messages import (
     ControllerClaim,
     ControlRequest,
     Decision,
-    RolloutStanding,
     WriteSpeedReport,
 )
 from domain.partitions import TopicPartition
@@ -76,7 +75,8 @@ class GroupFold:
         self._began = math.inf if since is None else since
         self._now = since or 0.0
         self._epoch: int | None = None
-        self._rollout: RolloutStanding | None = None
+        self._claim: ControllerClaim | None = None
+        """The newest."""
         self._processes: dict[ConsumerId, dict[str, _Process]] = {}
         self._decisions = DecisionLog()
         self._speeds: WriteSpeeds | None = None
@@ -112,8 +112,8 @@ class GroupFold:
                 changed = self._reported(message, at)
             case ControllerClaim():
                 self._led_by(message.epoch)
-                if message.epoch == self._epoch:
-                    self._rollout = message.rollout
+                if self._claim is None or _order(message) > _order(self._claim):
+                    self._claim = message
             case Decision():
                 self._led_by(message.epoch)
                 self._decisions.add(message)
@@ -216,7 +216,7 @@ class GroupFold:
             began=min(self._began, self._now),
             now=self._now,
             controller_epoch=self._epoch,
-            rollout=self._rollout,
+            rollout=self._claim.rollout if self._claim else None,
             consumers=consumers,
             transits=self._transits(consumers, speeds, unmeasured),
             speeds=speeds,
@@ -258,7 +258,7 @@ class GroupFold:
             planned = plan.get(partition)
             read_by = readers.get(partition, set())
             target = planned.consumer if planned else None
-            if read_by and (target is None or read_by == {target}):
+            if read_by and (target is None or read_by == {target} or self._is_given_up(target)):
                 continue
             transits.append(
                 Transit(
@@ -270,6 +270,15 @@ class GroupFold:
                 )
             )
         return tuple(transits)
+
+    def _is_given_up(self, consumer: ConsumerId) -> bool:
+        """What a plan wanted to move there stays with who reads it."""
+        standing = self._claim.standing if self._claim else None
+        return standing is not None and consumer not in standing.counted_on
+
+
+def _order(claim: ControllerClaim) -> tuple[int, int]:
+    return claim.epoch, claim.sequence
 
 
 def _lag_of_all(speeds: WriteSpeeds) -> int | None:

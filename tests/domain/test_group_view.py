@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from domain.group_view.fold import GroupFold, GroupMessage
 from domain.group_view.view import GroupView, HeldPartition, Sample, Transit
-from domain.messages import ConsumerState, ControllerClaim, WriteSpeedReport
+from domain.messages import ConsumerState, ControllerClaim, Standing, WriteSpeedReport
 from domain.speeds import Lag, WriteSpeeds
 from tests.sandbox.watch_messages import BEGAN, cycle, decision, partition, read, report, story, told, write_speeds
 
@@ -95,6 +95,21 @@ def test_a_partition_is_on_the_move_until_its_new_consumer_reads_it() -> None:
     stopped = [*before, report(1, BEGAN + 1, "orders-0", sequence=2)]
     assert view_of(*stopped).transits == (replace(moving, reader=None),)
     assert view_of(*stopped, report(2, BEGAN + 2, "orders-1", sequence=2)).transits == ()
+
+
+def test_what_was_to_move_to_a_consumer_that_is_given_up_stays_where_it_is_read() -> None:
+    moving = decision(2, BEGAN + 1, {"orders-1": (1, 2)})
+    before = (decision(1, BEGAN, {"orders-1": (None, 1)}), report(1, BEGAN + 1, "orders-1"), moving)
+    counted_on = claiming(BEGAN + 1, 1, 2)
+    assert [transit.target for transit in view_of(*before, counted_on).transits] == [2]
+    given_up = claiming(BEGAN + 2, 1)
+    assert view_of(*before, counted_on, given_up).transits == ()
+    assert view_of(*before, given_up, counted_on).transits == ()
+
+
+def claiming(at: float, *counted_on: int) -> ControllerClaim:
+    standing = Standing(began_at=BEGAN, counted_on=counted_on)
+    return ControllerClaim(epoch=1, incarnation="a", sequence=int(at - BEGAN), sent_at=at, standing=standing)
 
 
 def test_a_partition_that_is_only_taken_over_yet_is_read_by_nobody() -> None:
