@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Shares of time are of what is left when the work begins. "By trial" is a value that no page measures yet."""
+    """Shares of time are of what is left when the work begins. "By trial" is a value that was found so; what half and
+    double of each are worth is in `parameters.md`."""
 
     winding_up: float = 0.04
     """Of the time limit: engines stop so long before it, for what then holds the interpreter delays the answer.

@@ -86,8 +86,10 @@ def test_another_image_comes_to_every_consumer_and_one_that_cannot_be_had_to_non
         assert set(rollout(group).outdated) == {int(name.rpartition("-")[2]) for name in before}
         group.wait_until(lambda: group.consumer_images() == before and group.all_are_read_by(2, 4))
 
-        group.deploy("kcga:local")
-        group.wait_until(lambda: all_have("kcga:local"))
+        group.deploy("kcga:next")
+        group.wait_until(lambda: bool(rollout(group).revision) and not rollout(group).outdated)
+        group.wait_until(lambda: group.all_are_read_by(2, 4))
+        assert group.consumer_images() == before
     require_all_once(group, spark_server, lake_root)
 
 
