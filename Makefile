@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 # Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
 
-.PHONY: up test tests unit pythons coverage tools test-pods test-kills test-hard-times guards check hooks docs reference changelog pictures format image bench fire lock clean
+.PHONY: up test tests unit pythons coverage tools test-pods test-kills test-hard-times guards check hooks docs reference chart changelog pictures format image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -100,6 +100,9 @@ docs: $(READY)  ## The documentation as a site, in build/site; fails where a lin
 
 reference: $(READY)  ## docs/settings.md, commands.md and states.md, anew from the code
 	@$(BIN)/python -m cli.reference
+
+chart: $(READY)  ## The Helm chart, anew from the manifests and the settings (needs kubectl)
+	@$(BIN)/python -m cli.chart
 
 changelog: $(READY)  ## What is new, as it will stand in CHANGELOG.md (VERSION=0.2.0 puts it there, for a release)
 	@$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)

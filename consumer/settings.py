@@ -93,7 +93,7 @@ class ConsumerSettings(BaseModel):
     """Without Kafka at the start, without a commit that the brokers take, or without a Spark session, for so long, the
     consumer exits to be restarted."""
 
-    @field_validator("spark_remote", mode="before")
+    @field_validator("spark_remote", mode="before", json_schema_input_type=str | tuple[str, ...] | None)
     @classmethod
     def _may_be_one(cls, remote: object) -> object:
         return (remote,) if isinstance(remote, str) else remote

@@ -3,9 +3,18 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from controller.decide.learned_capacity import learned_capacity
 from controller.decide.quiet_periods import QuietPeriod
@@ -31,12 +40,18 @@ DEFAULT_HANDOVER_S = 5.0
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})[-/](?P<partition>[0-9]{1,9})")
 
 
+def _or_auto(schema: dict[str, Any]) -> None:
+    """The word goes for the number, too."""
+    number = {name: schema.pop(name) for name in ("type", "minimum", "maximum")}
+    schema["anyOf"] = [number, {"const": AUTO}]
+
+
 class ControllerSettings(BaseModel):
     """Capacities in bytes/s, times in seconds. What holds voluntary plans back: `docs/decisions/0005-restraint.md`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    consumer_capacity: BytesPerS = 2_300_000
+    consumer_capacity: Annotated[BytesPerS, Field(json_schema_extra=_or_auto)] = 2_300_000
     """What one consumer reads at most; above it the controller reacts at once. The default is the paper's consumer.
     `auto`: learned from the rates that consumers report, and `capacity_floor` until they do."""
     capacity_floor: BytesPerS = 2_300_000
@@ -46,8 +61,6 @@ class ControllerSettings(BaseModel):
     capacity_confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
     """With `consumer_capacity = "auto"`: how sure it must be that the mean rate of a consumer is no lower, by
     Student's t."""
-    learns_capacity: bool = False
-    """Whether `consumer_capacity` is `auto`: follows from that, and is not to be set."""
     packing_capacity: BytesPerS | None = None
     """What a plan gives a consumer at most, so that it has room to grow; 0.75 of `consumer_capacity` unless set."""
     migration_weight: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] | None = None
@@ -114,13 +127,22 @@ class ControllerSettings(BaseModel):
     speeds_timeout_s: Seconds = 30.0
     """Write speeds older than this are not decided on."""
 
-    @model_validator(mode="before")
+    _learns_capacity: bool = PrivateAttr(default=False)
+
+    @model_validator(mode="wrap")
     @classmethod
-    def _begins_at_the_floor(cls, given: object) -> object:
+    def _begins_at_the_floor(cls, given: object, checked: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(given, dict) or given.get("consumer_capacity") != AUTO:
-            return given
+            return checked(given)
         floor = given.get("capacity_floor", cls.model_fields["capacity_floor"].default)
-        return {**given, "consumer_capacity": floor, "learns_capacity": True}
+        settings = checked({**given, "consumer_capacity": floor})
+        settings._learns_capacity = True
+        return settings
+
+    @property
+    def learns_capacity(self) -> bool:
+        """Whether `consumer_capacity` is `auto`."""
+        return self._learns_capacity
 
     # Rules between fields are checked with the later one, and only where the earlier ones are right themselves: so all
     # faults of a file are named at once.

@@ -19,7 +19,8 @@ from cli.options import SettingsFile
 from controller.kubernetes.decide.deployment import TemplateError, parse_template
 from domain.secrecy import masked, redacted
 
-OVERLAYS = Path(__file__).parents[1] / "manifests" / "overlays"
+MANIFESTS = Path(__file__).parents[1] / "manifests"
+BASE, OVERLAYS, MONITORING = (MANIFESTS / name for name in ("base", "overlays", "monitoring"))
 SETTINGS_MAP, SETTINGS_KEY, TEMPLATE_KEY = "kcga-settings", "settings.toml", "consumer.yaml"
 VARIABLES = "kcga-kafka"
 """The Secret whose keys are variables of every component's environment."""
@@ -78,7 +79,7 @@ def render(file: Path, overlay: str, image: str | None) -> str:
     settings = load(file, fleet="kubernetes")
     text = file.read_text(encoding="utf-8")
     _require_no_secrets(file, text)
-    objects = _kustomized(_folder(overlay))
+    objects = kustomized(_folder(overlay))
     if not any(urlsplit(remote).hostname == SPARK for remote in settings.consumer.spark_remote or ()):
         objects = [each for each in objects if each["metadata"].get("labels", {}).get(COMPONENT) != "spark"]
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -162,7 +163,7 @@ def undo(overlay: str) -> str:
 
 
 def _namespace(overlay: str) -> str:
-    named = (each["metadata"] for each in _kustomized(_folder(overlay)) if each["kind"] == "ConfigMap")
+    named = (each["metadata"] for each in kustomized(_folder(overlay)) if each["kind"] == "ConfigMap")
     return next((str(each["namespace"]) for each in named if "namespace" in each), "default")
 
 
@@ -188,7 +189,12 @@ def _folder(overlay: str) -> Path:
     return folder
 
 
-def _kustomized(folder: Path) -> list[dict[str, Any]]:
+def kustomized(folder: Path) -> list[dict[str, Any]]:
+    """The objects that kustomize makes of a folder.
+
+    Raises:
+        KcgaError: kubectl is missing, or refuses the folder.
+    """
     return [each for each in yaml.safe_load_all(_kubectl("kustomize", str(folder))) if each]
 
 

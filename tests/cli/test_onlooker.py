@@ -52,7 +52,7 @@ NEVER_THE_SAME = {"number", "solve_s"}
 
 def auto(**changes: object) -> ControllerSettings:
     """Of consumers that are to tell their capacity."""
-    given = {**SETTINGS.model_dump(exclude={"learns_capacity", "packing_capacity"}), "consumer_capacity": "auto"}
+    given = {**SETTINGS.model_dump(exclude={"packing_capacity"}), "consumer_capacity": "auto"}
     return ControllerSettings.model_validate({**given, "capacity_floor": 100.0, "capacity_ceiling": 400.0, **changes})
 
 

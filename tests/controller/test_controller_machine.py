@@ -86,8 +86,8 @@ def test_a_load_between_packing_and_consumer_capacity_moves_nothing() -> None:
 
 
 def test_a_capacity_that_consumers_tell_of_is_planned_with() -> None:
-    learning = {"learns_capacity": True, "capacity_floor": 100.0, "packing_capacity": None}
-    world = a_world(partitions(6, 25.0), SETTINGS.model_copy(update=learning))
+    learning = {"consumer_capacity": "auto", "capacity_floor": 100.0, "packing_capacity": None}
+    world = a_world(partitions(6, 25.0), ControllerSettings(**{**SETTINGS.model_dump(), **learning}))
     run(world, 10)
     assert loads(world) == [75.0, 75.0]
     for consumer in world.consumers.values():

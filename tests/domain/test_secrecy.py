@@ -1,12 +1,19 @@
 """What is secret by its name or its form, and what is not."""
 
+import re
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.secrecy import is_secret, masked, redacted
+from domain.secrecy import is_secret, masked, names_of_secrets, redacted
+
+
+def fits(schema: dict[str, Any], text: str) -> bool:
+    """Whether a text fits a JSON schema of expressions."""
+    return re.search(schema["pattern"], text) is not None and not ("not" in schema and fits(schema["not"], text))
 
 
 @pytest.mark.parametrize(
@@ -32,6 +39,7 @@ from domain.secrecy import is_secret, masked, redacted
 def test_a_secret_is_told_by_its_name(name: str) -> None:
     """Hole 18: only one path was."""
     assert is_secret(name)
+    assert fits(names_of_secrets(), name)
     assert redacted({name: "geheim"}) == {name: "***"}
 
 
@@ -53,6 +61,7 @@ def test_a_secret_is_told_by_its_name(name: str) -> None:
 )
 def test_what_says_where_a_secret_is_is_none(name: str) -> None:
     assert not is_secret(name)
+    assert not fits(names_of_secrets(), name)
 
 
 @pytest.mark.parametrize(

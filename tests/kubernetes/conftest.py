@@ -31,11 +31,12 @@ def control_plane(kubernetes_program: Path, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def kubectl(kubernetes_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first kubectl on the PATH is the one of the control plane."""
+    """The first kubectl and the first Helm on the PATH are those of the control plane."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "kubectl").write_text(f'#!/bin/sh\nexec {kubernetes_program} kubectl "$@"\n')
-    (folder / "kubectl").chmod(0o755)
+    for name in ("kubectl", "helm"):
+        (folder / name).write_text(f'#!/bin/sh\nexec {kubernetes_program} {name} "$@"\n')
+        (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 

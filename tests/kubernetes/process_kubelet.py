@@ -337,6 +337,9 @@ class _Pod:
         for source in volume.projected.sources:
             if source.service_account_token is not None:
                 files[source.service_account_token.path] = self._token()
+            elif source.secret is not None:
+                name, optional = source.secret.name, bool(source.secret.optional)
+                files |= _secret(self._kubelet.core, name, self._namespace, optional=optional)
             elif source.config_map is not None:
                 found = self._config_map(source.config_map.name)
                 files.update({item.path: found[item.key] for item in source.config_map.items or ()})

@@ -1,4 +1,4 @@
-// A Kubernetes control plane and kubectl in one program: it runs the part that its first argument names, with that
+// A Kubernetes control plane, kubectl and Helm in one program: it runs the part that its first argument names, with that
 // part's own flags.
 package main
 
@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
+	helm "helm.sh/helm/v4/pkg/cmd"
 	"k8s.io/component-base/cli"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
@@ -29,7 +30,7 @@ var parts = map[string]func() *cobra.Command{
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("which part? etcd, key, kube-apiserver, kube-controller-manager, kube-scheduler or kubectl")
+		fail("which part? etcd, key, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl or helm")
 	}
 	part := os.Args[1]
 	os.Args = os.Args[1:]
@@ -38,10 +39,23 @@ func main() {
 		os.Exit(cli.Run(command()))
 	case part == "etcd":
 		etcdmain.Main(os.Args)
+	case part == "helm":
+		runHelm()
 	case part == "key":
 		printKey()
 	default:
 		fail(fmt.Sprintf("there is no part %q", part))
+	}
+}
+
+func runHelm() {
+	command, err := helm.NewRootCmd(os.Stdout, os.Args[1:], helm.SetupLogging)
+	if err != nil {
+		fail(err.Error())
+	}
+	// It says itself what went wrong.
+	if command.Execute() != nil {
+		os.Exit(1)
 	}
 }
 

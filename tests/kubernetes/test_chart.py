@@ -1,0 +1,283 @@
+"""The Helm chart: the objects of `kcga deploy`, values that are checked first, and a group that it installs."""
+
+import json
+import os
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client
+
+from app.java import Java
+from app.settings import load
+from cli.chart import COMPONENTS, parts
+from cli.commands.deploy import BASE, MONITORING, SETTINGS_HASH, SETTINGS_KEY, TEMPLATE_KEY, render
+from cli.rights import rights
+from consumer.verify import verify
+from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.process_kubelet import ProcessKubelet
+from tests.secure_cluster import DATA, PASSWORD, Cluster, produce, secure_cluster, wait_until
+from tests.services import SharedSpark
+
+pytestmark = pytest.mark.usefixtures("kubectl")
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+CHART = DEPLOY / "helm" / "kcga"
+NAMESPACE = "streams"
+SETTINGS = """
+[kafka]
+bootstrap_servers = "kafka:9092"
+group = "lake-writers"
+client = { "security.protocol" = "SASL_SSL", "ssl.ca.location" = "/etc/kcga-certificates/ca.crt" }
+[monitor]
+topics = ["orders", "^clicks\\\\..*"]
+window_s = 12.5
+[controller]
+consumer_capacity = 2_300_000
+max_consumers = 50
+quiet_periods = [{ cron = "0 22 * * *", duration_s = 28800, time_zone = "Europe/Lisbon" }]
+pinned = { "orders-3" = 1 }
+[consumer]
+spark_remote = "sc://kcga-spark:15002"
+lake_root = "gs://lake/kafka"
+"""
+VALUES: dict[str, Any] = {"image": "registry/kcga:2", "settings": tomllib.loads(SETTINGS)}
+MONITORINGS = ["none", *sorted(folder.name for folder in MONITORING.iterdir())]
+
+
+def helm(*arguments: str | Path, values: Mapping[str, Any] = VALUES) -> subprocess.CompletedProcess[str]:
+    """Helm, with these values where it takes some."""
+    taking = ["--values=-"] if CHART in arguments else []
+    command = ["helm", *map(str, arguments), f"--namespace={NAMESPACE}", *taking]
+    return subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, timeout=120, check=False)
+
+
+def rendered(values: Mapping[str, Any] = VALUES) -> list[dict[str, Any]]:
+    done = helm("template", "kcga", CHART, values=values)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def templates(objects: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The pods' templates by component, that of consumers among them."""
+    pods = {
+        each["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]: each["spec"]["template"]
+        for each in objects
+        if each["kind"] == "Deployment"
+    }
+    (data,) = (each["data"] for each in objects if each["kind"] == "ConfigMap")
+    return {**pods, "consumer": yaml.safe_load(data[TEMPLATE_KEY])["spec"]["template"]}
+
+
+def comparable(objects: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """By kind and name; what is text in another form is compared by what it says."""
+    found = {}
+    for each in deepcopy(objects):
+        if each["kind"] == "Deployment":
+            assert len(each["spec"]["template"]["metadata"]["annotations"].pop(SETTINGS_HASH)) == 64
+        elif each["kind"] == "ConfigMap":
+            each["data"][SETTINGS_KEY] = tomllib.loads(each["data"][SETTINGS_KEY])
+            each["data"][TEMPLATE_KEY] = yaml.safe_load(each["data"][TEMPLATE_KEY])
+        found[each["kind"], each["metadata"]["name"]] = each
+    return found
+
+
+def test_what_follows_from_manifests_and_settings_is_current() -> None:
+    for file, text in parts(DEPLOY):
+        assert file.read_text() == text, f"{file} is behind: make chart"
+
+
+@pytest.mark.parametrize("remote", ["sc://kcga-spark:15002", "sc://mine:15002", ["sc://mine", "sc://kcga-spark"]])
+@pytest.mark.parametrize("monitoring", MONITORINGS)
+def test_helm_and_kustomize_make_the_same_objects(monitoring: str, remote: str | list[str], tmp_path: Path) -> None:
+    file, overlay = tmp_path / "settings.toml", tmp_path / "overlay"
+    file.write_text(SETTINGS.replace('"sc://kcga-spark:15002"', json.dumps(remote)))
+    overlay.mkdir()
+    used = [BASE, *([MONITORING / monitoring] if monitoring != "none" else [])]
+    resources = [os.path.relpath(folder, overlay) for folder in used]
+    (overlay / "kustomization.yaml").write_text(json.dumps({"namespace": NAMESPACE, "resources": resources}))
+    by_kustomize = list(yaml.safe_load_all(render(file, str(overlay), VALUES["image"])))
+    by_helm = rendered({**VALUES, "settings": tomllib.loads(file.read_text()), "monitoring": monitoring})
+    assert comparable(by_helm) == comparable(by_kustomize)
+
+
+def test_the_settings_are_those_of_the_file(tmp_path: Path) -> None:
+    """Helm knows no whole numbers."""
+    by_hand, by_helm = tmp_path / "settings.toml", tmp_path / "by-helm.toml"
+    by_hand.write_text(SETTINGS)
+    (data,) = (each["data"] for each in rendered() if each["kind"] == "ConfigMap")
+    by_helm.write_text(data[SETTINGS_KEY])
+    assert load(by_helm) == load(by_hand)
+
+
+def test_values_of_a_component_are_laid_over_its_pods() -> None:
+    own: dict[str, dict[str, Any]] = {
+        component: {
+            "annotations": {"eks.amazonaws.com/role-arn": f"role-of-{component}"},
+            "resources": {"requests": {"cpu": f"{number}"}},
+            "pod": {"nodeSelector": {"pool": component}, "terminationGracePeriodSeconds": 100 + number},
+        }
+        for number, component in enumerate(COMPONENTS, 1)
+    }
+    objects = rendered({**VALUES, **own, "imagePullSecrets": [{"name": "pull"}], "imagePullPolicy": "Always"})
+    of_accounts = [each["metadata"] for each in objects if each["kind"] == "ServiceAccount"]
+    accounts = {metadata["name"]: metadata["annotations"] for metadata in of_accounts}
+    assert accounts == {f"kcga-{component}": values["annotations"] for component, values in own.items()}
+    pods, plain = templates(objects), templates(rendered())
+    for component, values in own.items():
+        pod, (container,) = pods[component]["spec"], pods[component]["spec"]["containers"]
+        assert container["resources"] == values["resources"]
+        assert container["imagePullPolicy"] == "Always"
+        assert pod["imagePullSecrets"] == [{"name": "pull"}]
+        assert pod.items() >= values["pod"].items()
+        assert pod["securityContext"] == plain[component]["spec"]["securityContext"]
+
+
+def test_figures_and_page_can_be_kept_to_peers() -> None:
+    peers = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    policies = {
+        each["metadata"]["name"]: each["spec"]["ingress"]
+        for each in rendered({**VALUES, "peers": peers})
+        if each["kind"] == "NetworkPolicy"
+    }
+    assert policies["kcga"] == [{"from": peers, "ports": [{"port": "http"}]}]
+    assert policies["kcga-spark"] != policies["kcga"]
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    """The values with another one at a path with dots."""
+    values = deepcopy(VALUES)
+    *parents, name = path.split("/")
+    table = values
+    for parent in parents:
+        table = table.setdefault(parent, {})
+    table[name] = value
+    return values
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("image", "", "/image"),
+        ("settings/kafka/bootstrap_servers", None, "bootstrap_servers"),
+        ("settings/controller/max_consumer", 5, "max_consumer"),
+        ("settings/controller/max_consumers", 0, "/settings/controller/max_consumers"),
+        ("settings/controller/consumer_capacity", "much", "/settings/controller/consumer_capacity"),
+        ("settings/consumer/lake_root", 7, "/settings/consumer/lake_root"),
+        ("settings/http/token", "a-secret-of-16-characters", "token"),
+        ("settings/kafka/client/sasl.password", "geheim", "sasl.password"),
+        ("settings/consumer/spark_conf/spark.connect.authenticate.token", "geheim", "authenticate.token"),
+        ("monitoring", "nobody", "/monitoring"),
+        ("consumers", {}, "consumers"),
+        ("controller/replica", 3, "replica"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_applied(path: str, value: object, said: str) -> None:
+    done = helm("template", "kcga", CHART, values=changed(path, value))
+    assert done.returncode != 0
+    assert "values don't meet the specifications of the schema" in done.stderr
+    assert said in done.stderr
+    assert "geheim" not in done.stderr
+
+
+@pytest.mark.parametrize("capacity", ["auto", 1_000_000, 1.5e6])
+def test_a_capacity_may_be_learned(capacity: object) -> None:
+    assert rendered(changed("settings/controller/consumer_capacity", capacity))
+
+
+def test_helm_finds_nothing_to_complain_of() -> None:
+    done = helm("lint", CHART, "--strict")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def cluster(java: Java, tmp_path: Path) -> Iterator[Cluster]:
+    with secure_cluster(tmp_path, java) as cluster:
+        yield cluster
+
+
+@pytest.mark.slow(90)
+@pytest.mark.integration
+def test_a_group_that_helm_installs_reads_with_least_rights_from_brokers_of_a_private_authority(
+    control_plane: ControlPlane,
+    kubelet: ProcessKubelet,  # noqa: ARG001 (runs the pods)
+    cluster: Cluster,
+    spark_server: SharedSpark,
+    lake_root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then with other settings, back to those before, and away with it."""
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    access = cluster.security.client_settings("nobody", "nothing")
+    public = {name: value for name, value in access.items() if not name.startswith(("sasl.username", "sasl.password"))}
+    settings: dict[str, Any] = {
+        "kafka": {
+            "bootstrap_servers": cluster.broker.bootstrap_servers,
+            "group": "billing",
+            "client": {**public, "ssl.ca.location": "/etc/kcga-certificates/ca.crt"},
+        },
+        "monitor": {"topics": [DATA], "window_s": 5},
+        "controller": {"interval_s": 5},
+        "consumer": {"spark_remote": spark_server.remote, "lake_root": str(lake_root), "wait_time_secs": 1},
+    }
+    small = {key: {"resources": {"requests": {"cpu": "50m"}}} for key in ("controller", "monitor", "consumer")}
+    values = {"image": "kcga:local", "settings": settings, **small}
+    (tmp_path / "settings.toml").write_text(settings_of(values))
+    cluster.grant(list(rights(load(tmp_path / "settings.toml"))))
+    core, apps = client.CoreV1Api(control_plane.client()), client.AppsV1Api(control_plane.client())
+    core.create_namespace({"metadata": {"name": NAMESPACE}})
+    secrets = {
+        f"kcga-{component}": {
+            "KCGA_KAFKA__CLIENT": json.dumps({"sasl.username": f"kcga-{component}", "sasl.password": PASSWORD})
+        }
+        for component in ("controller", "monitor", "consumer")
+    }
+    for name, texts in {**secrets, "kcga-certificates": {"ca.crt": cluster.security.ca.read_text()}}.items():
+        core.create_namespaced_secret(NAMESPACE, {"metadata": {"name": name}, "stringData": texts})
+
+    def consumers() -> list[str]:
+        of = "app.kubernetes.io/component=consumer"
+        return [each.metadata.name for each in apps.list_namespaced_deployment(NAMESPACE, label_selector=of).items]
+
+    def comes_to(produced: int) -> bool:
+        accounts = verify(spark_server.remote, str(lake_root), [DATA]).values()
+        assert not any(account.doubled for account in accounts)
+        return sum(account.distinct_offsets for account in accounts) == produced
+
+    def run(*arguments: str | Path) -> None:
+        done = helm(*arguments, values=values)
+        assert done.returncode == 0, done.stderr
+
+    try:
+        run("upgrade", "--install", "kcga", CHART)
+        produce(cluster.client("admin"), DATA, [b"x" * 500] * 500, partitions=2)
+        wait_until(lambda: comes_to(500))
+        before = consumers()
+
+        settings["consumer"]["wait_time_secs"] = 2
+        run("upgrade", "kcga", CHART)
+        wait_until(lambda: len(now := consumers()) == 1 and now != before)
+        produce(cluster.client("admin"), DATA, [b"y" * 500] * 500, partitions=2)
+        wait_until(lambda: comes_to(1000))
+        after = consumers()
+
+        run("rollback", "kcga")
+        wait_until(lambda: len(now := consumers()) == 1 and now != after)
+        run("uninstall", "kcga")
+        wait_until(lambda: not core.list_namespaced_pod(NAMESPACE).items)
+        assert consumers() == []
+        assert comes_to(1000)
+    finally:
+        control_plane.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s")
+
+
+def settings_of(values: Mapping[str, Any]) -> str:
+    (data,) = (each["data"] for each in rendered(values) if each["kind"] == "ConfigMap")
+    text: str = data[SETTINGS_KEY]
+    return text

@@ -1,0 +1,156 @@
+"""A real cluster that is secured by SASL_SSL, SCRAM and rights, with certificates made for it."""
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
+
+from app.jars import KAFKA, obtain
+from app.java import Java
+from app.topics import Cluster as Topics
+from cli.commands.acls import pattern_of, principal
+from cli.rights import Component, Resource, Right
+from sandbox.broker import Broker
+from sandbox.security import BrokerSecurity
+from tests.conftest import installed
+from tests.tools import OPENSSL
+
+PASSWORD = "right"  # noqa: S105 (a test's own broker)
+DATA, PREFIX = "orders", "kcga-"
+WITHIN_S = 180.0
+
+
+def openssl(*arguments: str) -> None:
+    subprocess.run([installed(OPENSSL), *arguments], check=True, capture_output=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Signs certificates."""
+
+    folder: Path
+    certificate: Path = field(init=False)
+    key: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        object.__setattr__(self, "certificate", self.folder / "ca.pem")
+        object.__setattr__(self, "key", self.folder / "ca.key")
+        new = ("req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=kcga tests")
+        openssl(*new, "-keyout", str(self.key), "-out", str(self.certificate))
+
+    def key_store(self) -> Path:
+        """Key and certificate of a server on this machine."""
+        key, certificate = self.folder / "server.key", self.folder / "server.pem"
+        new = ("req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=broker")
+        signed = ("-CA", str(self.certificate), "-CAkey", str(self.key))
+        name = ("-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE")
+        openssl(*new, *signed, *name, "-keyout", str(key), "-out", str(certificate))
+        store = self.folder / "store.pem"
+        store.write_text(key.read_text() + certificate.read_text() + self.certificate.read_text())
+        return store
+
+
+@dataclass(frozen=True)
+class Cluster:
+    broker: Broker
+    security: BrokerSecurity
+    other_ca: Path
+    """Of an authority that has signed nothing here."""
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        return AdminClient({**self.client("admin")})
+
+    def client(self, user: str, password: str = PASSWORD) -> dict[str, str]:
+        access = self.security.client_settings(user, password)
+        return {**access, "bootstrap.servers": self.broker.bootstrap_servers}
+
+    def make(self, partitions: int, *topics: str) -> None:
+        """Those that there are not yet."""
+        Topics(self.broker.bootstrap_servers, self.client("admin")).create(dict.fromkeys(topics, partitions))
+
+    def grant(self, wanted: list[Right]) -> None:
+        bindings = [binding(right, operation) for right in wanted for operation in right.operations]
+        for granted in self.admin.create_acls(bindings).values():
+            granted.result(30)
+        wait_until(lambda: set(bindings) <= set(self.admin.describe_acls(ALL_RIGHTS).result(30)))
+
+
+ANY: Any = None
+"""For any name, user and host; confluent-kafka's types know nothing of it."""
+ALL_RIGHTS = AclBindingFilter(
+    ResourceType.ANY, ANY, ResourcePatternType.ANY, ANY, ANY, AclOperation.ANY, AclPermissionType.ANY
+)
+"""A right is given once the broker has heard of it, a moment after that was recorded."""
+
+
+def binding(right: Right, operation: str) -> AclBinding:
+    pattern, name = pattern_of(right)
+    resources = {
+        Resource.TOPIC: ResourceType.TOPIC,
+        Resource.GROUP: ResourceType.GROUP,
+        Resource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+        Resource.CLUSTER: ResourceType.BROKER,
+    }
+    words = {"AlterConfigs": "ALTER_CONFIGS", "DescribeConfigs": "DESCRIBE_CONFIGS"}
+    return AclBinding(
+        resources[right.resource],
+        name,
+        ResourcePatternType[pattern.upper()],
+        principal(right, PREFIX),
+        "*",
+        AclOperation[words.get(operation, operation.upper())],
+        AclPermissionType.ALLOW,
+    )
+
+
+@contextmanager
+def secure_cluster(folder: Path, java: Java) -> Iterator[Cluster]:
+    """With a user for each component and one more, `kcga-stranger`, none of whom may do anything yet; and `orders`."""
+    authority, other = Authority(folder / "ca"), Authority(folder / "other-ca")
+    security = BrokerSecurity(authority.key_store(), authority.certificate, PASSWORD)
+    with Broker(folder / "broker", jars=obtain(KAFKA), java=java, security=security) as broker:
+        made = Cluster(broker, security, other.certificate)
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        users = [f"{PREFIX}{name}" for name in (*Component, "stranger")]
+        upsertions: list[UserScramCredentialAlteration] = [
+            UserScramCredentialUpsertion(user, info, PASSWORD.encode()) for user in users
+        ]
+        for altered in made.admin.alter_user_scram_credentials(upsertions).values():
+            altered.result(30)
+        made.make(2, DATA)
+        yield made
+
+
+def produce(client: Mapping[str, str], topic: str, values: list[bytes], partitions: int) -> None:
+    producer = Producer({**client})
+    for number, value in enumerate(values):
+        producer.produce(topic, value, partition=number % partitions)
+    assert producer.flush(60) == 0
+
+
+def wait_until(condition: Callable[[], bool], *logs: Path) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline, "\n".join(log.read_text()[-5_000:] for log in logs if log.exists())
+        time.sleep(0.5)
