@@ -11,34 +11,36 @@ from rich.live import Live
 from rich.text import Text
 
 from app.errors import KcgaError
-from app.jars import DELTA, KAFKA, S3, obtain
+from app.jars import DELTA, GCS, KAFKA, S3, obtain
 from tests import tools
-from tests.kubernetes.control_plane import MODULE
-from tests.kubernetes.go_program import build, program
-from tests.object_store import s3
+from tests.go_program import build, program
+from tests.kubernetes import control_plane
+from tests.object_store import gcs, s3
 
 _SHOWN_EVERY_S = 30.0
 
 
 def prepare(console: Console) -> None:
-    """Fetches the jars, and the packages of the object store, and builds the control plane.
+    """Fetches the jars and the packages of a store, and builds what only Go has: the control plane, another store.
 
     Raises:
         KcgaError: the jars, packages or modules are not to be had, or the build failed.
     """
     if said := tools.report():
         console.print(said, highlight=False, markup=False)
-    for jars in (KAFKA, DELTA, S3):
+    for jars in (KAFKA, DELTA, S3, GCS):
         obtain(jars)
     s3.environment()
     go = tools.GO.find()
-    if go is None or program(MODULE).exists():
+    wanted = [module for module in (control_plane.MODULE, gcs.MODULE) if not program(module).exists()]
+    if go is None or not wanted:
         return
     ended = threading.Event()
     telling = threading.Thread(target=_tell, args=(console, ended), daemon=True)
     telling.start()
     try:
-        build(go, MODULE)
+        for module in wanted:
+            build(go, module)
     finally:
         ended.set()
         telling.join()
@@ -50,7 +52,7 @@ def _tell(console: Console, ended: threading.Event) -> None:
 
     def line() -> Text:
         minutes, seconds = divmod(int(time.monotonic() - began), 60)
-        return Text(f"Building the Kubernetes of the tests (once, about 5 minutes on 2 cores): {minutes}:{seconds:02}")
+        return Text(f"Building what tests need of Go (once, about 6 minutes on 2 cores): {minutes}:{seconds:02}")
 
     if console.is_terminal:
         with Live(line(), console=console, refresh_per_second=1, get_renderable=line):

@@ -1,10 +1,9 @@
 """A real cluster that is secured by SASL_SSL, SCRAM and rights, with certificates made for it."""
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,43 +30,11 @@ from cli.commands.acls import pattern_of, principal
 from cli.rights import Component, Resource, Right
 from sandbox.broker import Broker
 from sandbox.security import BrokerSecurity
-from tests.conftest import installed
-from tests.tools import OPENSSL
+from tests.certificates import Authority
 
 PASSWORD = "right"  # noqa: S105 (a test's own broker)
 DATA, PREFIX = "orders", "kcga-"
 WITHIN_S = 180.0
-
-
-def openssl(*arguments: str) -> None:
-    subprocess.run([installed(OPENSSL), *arguments], check=True, capture_output=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Authority:
-    """Signs certificates."""
-
-    folder: Path
-    certificate: Path = field(init=False)
-    key: Path = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.folder.mkdir()
-        object.__setattr__(self, "certificate", self.folder / "ca.pem")
-        object.__setattr__(self, "key", self.folder / "ca.key")
-        new = ("req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=kcga tests")
-        openssl(*new, "-keyout", str(self.key), "-out", str(self.certificate))
-
-    def key_store(self) -> Path:
-        """Key and certificate of a server on this machine."""
-        key, certificate = self.folder / "server.key", self.folder / "server.pem"
-        new = ("req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=broker")
-        signed = ("-CA", str(self.certificate), "-CAkey", str(self.key))
-        name = ("-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE")
-        openssl(*new, *signed, *name, "-keyout", str(key), "-out", str(certificate))
-        store = self.folder / "store.pem"
-        store.write_text(key.read_text() + certificate.read_text() + self.certificate.read_text())
-        return store
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,12 @@ class Tool:
 
 
 # An old Go is enough: it fetches the one that the module asks for.
-GO = Tool("Go", ("go", "/usr/local/go/bin/go"), "golang-go", "anything on a real Kubernetes API server")
+GO = Tool(
+    "Go",
+    ("go", "/usr/local/go/bin/go"),
+    "golang-go",
+    "anything on a real Kubernetes API server or a server of Google's object store",
+)
 CHROMIUM = Tool(
     "Chromium", ("chromium", "chromium-browser", "google-chrome"), "chromium", "the status page in a browser"
 )

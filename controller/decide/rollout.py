@@ -1,7 +1,7 @@
 """Consumers that began with another image, template or settings than consumers begin with now, one after the other.
 
 One is replaced at a time: its partitions move to a new consumer by an ordinary hand-over, so they are read where they
-are until that one is ready. The first that does not become ready stops it all. Why: `docs/decisions/0018-rollout.md`.
+are until that one is ready. The first that does not become ready stops it all. Why: `docs/decisions/0016-rollout.md`.
 """
 
 from collections.abc import Iterable, Set

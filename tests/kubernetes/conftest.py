@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from kubernetes import client
 
+from tests import go_program
 from tests.conftest import cannot, installed
-from tests.kubernetes import go_program
 from tests.kubernetes.control_plane import MODULE, ControlPlane
 from tests.kubernetes.nodes import a_node
 from tests.kubernetes.process_kubelet import ProcessKubelet

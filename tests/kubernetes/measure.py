@@ -23,8 +23,8 @@ from controller.kubernetes.fleet import KubernetesFleet
 from controller.kubernetes.settings import KubernetesSettings
 from sandbox.broker import Broker
 from sandbox.spark import SparkConnectServer
+from tests.go_program import build
 from tests.kubernetes.control_plane import MODULE, ControlPlane
-from tests.kubernetes.go_program import build
 from tests.kubernetes.group import HIGH, LOW, PARTITIONS, GroupOnKubernetes, Readiness, a_group
 from tests.kubernetes.nodes import a_node
 from tests.tools import GO

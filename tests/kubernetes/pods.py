@@ -13,8 +13,8 @@ from app.child import Child
 from consumer.verify import verify
 from sandbox.ports import LOOPBACK, free_port, listens
 from tests.conftest import CreateTopic
+from tests.go_program import program
 from tests.kubernetes.control_plane import ControlPlane
-from tests.kubernetes.go_program import program
 from tests.kubernetes.group import HIGH, LOW, NAMESPACE, PARTITIONS, GroupOnKubernetes, Readiness, a_group
 from tests.kubernetes.real_node import API_ADDRESS, MODULE, POD_PORT, Container, RealNode, missing, set_up_network
 from tests.services import SharedBroker, SharedSpark

@@ -24,9 +24,9 @@ from kubernetes import client
 from app.child import Child
 from app.errors import KcgaError
 from sandbox.ports import free_port
+from tests.go_program import build
 from tests.kubernetes import control_plane
 from tests.kubernetes.control_plane import ControlPlane
-from tests.kubernetes.go_program import build
 from tests.tools import GO
 
 API_ADDRESS = ("10.0.0.1", 443)

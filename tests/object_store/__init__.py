@@ -1,0 +1,3 @@
+"""Servers of object stores' APIs on this machine."""
+
+BUCKET = "lakes"

@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 
@@ -17,10 +19,10 @@ from app.errors import KcgaError
 from app.jars import cache_folder
 from sandbox.ports import LOOPBACK
 from sandbox.server import Server
+from tests.object_store import BUCKET
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 PROGRAM = Path(__file__).with_name("meeting_moto.py")
-BUCKET = "lakes"
 
 
 def environment() -> Path:
@@ -56,6 +58,9 @@ class S3(Server):
     """Serves one bucket, `BUCKET`, to whoever asks; what is in it is gone with it."""
 
     title = "moto"
+    scheme = "s3a"
+    java_environment: Mapping[str, str] = MappingProxyType({})
+    """Of a Java that is to come here: nothing."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, None)

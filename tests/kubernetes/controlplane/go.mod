@@ -2,7 +2,7 @@ module kcga/tests/controlplane
 
 go 1.25.0
 
-toolchain go1.25.5
+toolchain go1.25.8
 
 require (
 	github.com/spf13/cobra v1.10.2

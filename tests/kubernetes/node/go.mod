@@ -2,7 +2,7 @@ module kcga/tests/node
 
 go 1.25.0
 
-toolchain go1.25.5
+toolchain go1.25.8
 
 require (
 	k8s.io/component-base v0.35.4

@@ -1,5 +1,5 @@
-"""Programs made of Kubernetes' own parts: Go modules of the tests, each built once, and kept in kcga's cache folder by
-the hash of the module.
+"""Programs that tests need and that only Go's modules have: Kubernetes' own parts, a server of an object store. Each is
+a module of the tests, built once, and kept in kcga's cache folder by the hash of the module.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ def program(module: Path) -> Path:
     digest = hashlib.sha256()
     for file in ("go.mod", "go.sum", "main.go"):
         digest.update((module / file).read_bytes())
-    return cache_folder().absolute() / "control-plane" / digest.hexdigest()[:16] / module.name
+    return cache_folder().absolute() / "go-programs" / digest.hexdigest()[:16] / module.name
 
 
 def build(go: Path, module: Path) -> Path:
@@ -52,10 +52,10 @@ def _new_enough(go: Path, module: Path) -> Path:
     release = re.search(r"go1\.(\d+)", said)
     if release is None or int(release[1]) >= 21:
         return go
-    toolchain = re.search(r"^toolchain (\S+)$", (module / "go.mod").read_text(), re.MULTILINE)
-    assert toolchain is not None
+    # The toolchain is left out where it is no newer than what the module needs.
+    named = re.findall(r"^(?:toolchain go|go )([\d.]+)$", (module / "go.mod").read_text(), re.MULTILINE)
     system, architecture = said.split()[-1].split("/")
-    wanted = f"golang.org/toolchain@v0.0.1-{toolchain[1]}.{system}-{architecture}"
+    wanted = f"golang.org/toolchain@v0.0.1-go{named[-1]}.{system}-{architecture}"
     # Its checksum is checked as that of any module. Modules are read-only, and nothing in them can be run.
     folder = Path(json.loads(_output([go, "mod", "download", "-json", "-modcacherw", wanted]))["Dir"])
     for command in (*folder.glob("bin/*"), *folder.glob("pkg/tool/*/*")):
@@ -71,14 +71,9 @@ def _output(command: Sequence[str | Path]) -> str:
 
 
 def _compile(go: Path, module: Path, built: Path) -> None:
-    found = re.search(r"k8s\.io/kubernetes v((\d+)\.(\d+)\.\S+)", (module / "go.mod").read_text())
-    assert found is not None
-    version, major, minor = found.groups()
-    stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
-    linked = " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in stamps.items())
     arriving = built.with_suffix(".new")
     # Where it is built says nothing about it: the module alone does. What would only be for debuggers is not compiled.
-    flags = ["-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false", f"-ldflags=-s -w {linked}"]
+    flags = ["-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false", f"-ldflags=-s -w {_stamps(module)}"]
     command: list[str | Path] = [go, "build", *flags, "-o", arriving, "."]
     # A compiler that runs for seconds need not look for memory to free.
     environment = {"GOGC": "400", **os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "auto"}
@@ -88,3 +83,13 @@ def _compile(go: Path, module: Path, built: Path) -> None:
         if child.wait(_BUILD_WITHIN_S) != 0:
             raise child.error(f"{module.name} could not be built")
     arriving.replace(built)
+
+
+def _stamps(module: Path) -> str:
+    """Linker flags by which Kubernetes' parts know their version; none for other programs."""
+    found = re.search(r"k8s\.io/kubernetes v((\d+)\.(\d+)\.\S+)", (module / "go.mod").read_text())
+    if found is None:
+        return ""
+    version, major, minor = found.groups()
+    stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
+    return " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in stamps.items())

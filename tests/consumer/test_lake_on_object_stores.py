@@ -1,4 +1,4 @@
-"""The lake on S3, by the connector and the log store that kcga brings: real Spark, and a server of S3's API."""
+"""The lake on S3 and on Google Cloud Storage, by what kcga gives Spark for them: real Spark, servers of both APIs."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,14 +12,18 @@ import pytest
 from app.java import Java
 from app.spark_needs import needs
 from consumer.decide.batch import Record
-from consumer.decide.location import S3A
 from consumer.lake import Lake
 from consumer.session import LakeError
 from consumer.table import rows
 from consumer.verify import PartitionAccount, verify
 from domain.partitions import TopicPartition
 from sandbox.spark import SparkConnectServer
-from tests.object_store.s3 import BUCKET, S3
+from tests import go_program
+from tests.conftest import installed
+from tests.object_store import BUCKET, gcs
+from tests.object_store.gcs import GCS
+from tests.object_store.s3 import S3
+from tests.tools import GO
 
 TODAY = date(2026, 11, 24)
 APPENDS = 8
@@ -32,11 +36,32 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def sparks(java: Java, tmp_path: Path) -> Iterator[list[SparkConnectServer]]:
+def gcs_program() -> Path:
+    """`tests.prepare` builds it ahead of the tests."""
+    program = go_program.program(gcs.MODULE)
+    return program if program.exists() else go_program.build(installed(GO), gcs.MODULE)
+
+
+@pytest.fixture(params=["S3", "GCS"])
+def store(request: pytest.FixtureRequest, java: Java, tmp_path: Path) -> Iterator[S3 | GCS]:
+    folder = tmp_path / "store"
+    if request.param == "S3":
+        made: S3 | GCS = S3(folder)
+    else:
+        made = GCS(folder, request.getfixturevalue("gcs_program"), java)
+    with made as store:
+        yield store
+
+
+@pytest.fixture
+def sparks(
+    store: S3 | GCS, java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[SparkConnectServer]]:
     """Two servers, with what kcga gives each."""
-    needed = needs([S3A])
+    for name, value in store.java_environment.items():
+        monkeypatch.setenv(name, value)
+    needed = needs([store.scheme])
     with ExitStack() as stack:
-        s3 = stack.enter_context(S3(tmp_path / "s3"))
         yield [
             stack.enter_context(
                 SparkConnectServer(
@@ -44,7 +69,7 @@ def sparks(java: Java, tmp_path: Path) -> Iterator[list[SparkConnectServer]]:
                     jars=needed.jars,
                     java=java,
                     heap_mb=1024,
-                    conf={**needed.conf, **s3.conf},
+                    conf={**needed.conf, **store.conf},
                 )
             )
             for number in (1, 2)
@@ -64,9 +89,12 @@ def settle(lake: Lake, version: int, batch: pa.Table) -> None:
 
 
 @pytest.mark.slow(60)
-def test_two_servers_that_write_to_one_table_lose_and_double_nothing(sparks: list[SparkConnectServer]) -> None:
-    """Each commit is put only where there is none, which S3 sees to: with Delta Lake's own log store rows are lost."""
-    root = f"s3a://{BUCKET}/lake"
+def test_two_servers_that_write_to_one_table_lose_and_double_nothing(
+    sparks: list[SparkConnectServer], store: S3 | GCS
+) -> None:
+    """Each commit is put only where there is none, which the stores see to: on S3 with Delta Lake's own log store rows
+    are lost."""
+    root = f"{store.scheme}://{BUCKET}/lake"
     remotes = [spark.remote for spark in sparks]
 
     def write(writer: int) -> None:
