@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 # Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
 
-.PHONY: up test tests unit pythons coverage tools test-pods test-kills test-hard-times guards check hooks docs reference chart changelog pictures format image bench fire lock clean
+.PHONY: up test tests unit pythons coverage tools test-pods test-kills test-hard-times guards check hooks docs reference chart changelog release dist images pictures format image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -106,6 +106,27 @@ chart: $(READY)  ## The Helm chart, anew from the manifests and the settings (ne
 
 changelog: $(READY)  ## What is new, as it will stand in CHANGELOG.md (VERSION=0.2.0 puts it there, for a release)
 	@$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
+
+release: $(READY)  ## A release: VERSION=0.2.0 goes into all that names it, as a commit with a tag; nothing is pushed
+	@test -n "$(VERSION)" || { echo "which one? make release VERSION=0.2.0" >&2; exit 2; }
+	@test -z "$$(git status --porcelain)" || { echo "what is not committed is no part of a release: commit it first" >&2; exit 1; }
+	@sed -i 's/^version = .*/version = "$(VERSION)"/' pyproject.toml
+	@$(MAKE) --no-print-directory changelog chart
+	@git add --all
+	@git commit --quiet --message "kcga $(VERSION)"
+	@git tag --annotate "v$(VERSION)" --message "kcga $(VERSION)"
+
+dist: $(READY)  ## What a release has beside its images, in dist/: wheel, Helm chart, bill of materials (needs Helm)
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build --target wheel --directory dist
+	@helm package deploy/helm/kcga --destination dist
+	@$(BIN)/python -m cli.bill > dist/kcga.cdx.json
+
+images:  ## Both images of a release, for amd64 and arm64, pushed: IMAGE=registry/kcga:0.2.0 (needs docker with buildx)
+	@test -n "$(IMAGE)" || { echo "to where? make images IMAGE=registry/kcga:0.2.0" >&2; exit 2; }
+	@base="debian@$$(docker buildx imagetools inspect debian:bookworm-slim --format '{{.Manifest.Digest}}')"; \
+	build() { docker buildx build --platform linux/amd64,linux/arm64 --build-arg "BASE=$$base" --sbom=true --provenance=mode=max --push "$$@" .; }; \
+	build --tag "$(IMAGE)" && build --target without-jvm --tag "$(IMAGE)-without-jvm"
 
 pictures: $(READY)  ## The pictures of the status page in docs/images, from a real run (needs Chromium)
 	@KCGA_PICTURES=docs/images $(BIN)/python -m pytest -q tests/test_status_page_live.py
