@@ -2,7 +2,12 @@
 #
 #     docker build --tag kcga .
 #
-# It runs as nobody in particular, and needs no file system that it can write to but /tmp.
+# And one without a JVM, for all but `kcga spark` and consumers with a session of Spark of their own (spark_master):
+#
+#     docker build --target without-jvm --tag kcga:without-jvm .
+#
+# Both run as nobody in particular, and need no file system that they can write to but /tmp. For a release, BASE is named
+# by its digest (`make images`).
 ARG BASE=debian:bookworm-slim
 
 FROM ${BASE} AS build
@@ -19,16 +24,28 @@ RUN /opt/kcga/bin/python -m pip install --no-cache-dir --disable-pip-version-che
     && KCGA_CACHE=/opt/kcga/cache /opt/kcga/bin/python -c "from app.spark_needs import needs; needs(['gs', 's3a'])" \
     && /opt/kcga/bin/python -m compileall -q /opt/kcga/lib
 
-FROM ${BASE}
-# Java is for `kcga spark`, and for consumers with a session of Spark of their own (spark_master).
+FROM build AS build-without-jvm
+# The folder stays: PySpark takes itself for what it is by it.
+RUN rm -rf /opt/kcga/cache /opt/kcga/lib/python3.*/site-packages/pyspark/jars/*
+
+FROM ${BASE} AS base
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless python3 tini \
+    && apt-get install --yes --no-install-recommends python3 tini \
     && rm -rf /var/lib/apt/lists/* /tmp/* \
     && useradd --uid 10001 --user-group --no-create-home --home-dir /tmp --shell /usr/sbin/nologin kcga
-COPY --from=build /opt/kcga /opt/kcga
 ENV KCGA_CACHE=/opt/kcga/cache \
     PATH=/opt/kcga/bin:/usr/bin:/bin \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
-USER 10001:10001
 ENTRYPOINT ["tini", "--", "kcga"]
+
+FROM base AS without-jvm
+COPY --from=build-without-jvm /opt/kcga /opt/kcga
+USER 10001:10001
+
+FROM base
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
+    && rm -rf /var/lib/apt/lists/* /tmp/*
+COPY --from=build /opt/kcga /opt/kcga
+USER 10001:10001
