@@ -34,7 +34,7 @@ from tests.certificates import Authority
 
 PASSWORD = "right"  # noqa: S105 (a test's own broker)
 DATA, PREFIX = "orders", "kcga-"
-WITHIN_S = 180.0
+WITHIN_S = 600.0
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ log = structlog.get_logger()
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow(100),
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(2400),
     pytest.mark.usefixtures("nothing_left_running"),
 ]
 

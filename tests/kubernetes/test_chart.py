@@ -202,6 +202,7 @@ def cluster(java: Java, tmp_path: Path) -> Iterator[Cluster]:
 
 
 @pytest.mark.slow(90)
+@pytest.mark.timeout(2400)
 @pytest.mark.integration
 def test_a_group_that_helm_installs_reads_with_least_rights_from_brokers_of_a_private_authority(
     control_plane: ControlPlane,

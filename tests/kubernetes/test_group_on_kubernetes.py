@@ -29,12 +29,13 @@ def group(
 ) -> Iterator[GroupOnKubernetes]:
     topic = create_topic(unique_name, partitions=PARTITIONS)
     consumer = {"spark_remote": spark_server.remote, "lake_root": str(lake_root)}
-    impatient = {"ready_timeout_s": 30}
+    impatient = {"ready_timeout_s": 60}
     with a_group(control_plane, kubelet, broker.bootstrap_servers, topic, consumer, tmp_path, impatient) as group:
         yield group
 
 
 @pytest.mark.slow(120)
+@pytest.mark.timeout(2400)
 def test_the_group_converges_whatever_fails_and_the_lake_has_every_record_once(
     group: GroupOnKubernetes, spark_server: SharedSpark, lake_root: Path
 ) -> None:
@@ -66,6 +67,7 @@ def test_the_group_converges_whatever_fails_and_the_lake_has_every_record_once(
 
 
 @pytest.mark.slow(120)
+@pytest.mark.timeout(2400)
 def test_another_image_comes_to_every_consumer_and_one_that_cannot_be_had_to_none(
     group: GroupOnKubernetes, spark_server: SharedSpark, lake_root: Path
 ) -> None:
