@@ -108,18 +108,20 @@ def main() -> None:
     given = problems(options.iterations, options.seed)
     wanted = {key: tuned for key, tuned in variants().items() if not options.only or key[0] in (SAME, *options.only)}
     run(given[0], TUNED)  # what the first call loads is no parameter's
-    base, rows = [run(problem, TUNED) for problem in given], []
+    rows = []
     with progress("", len(wanted)) as advance:
         for (name, value), tuned in wanted.items():
-            rows.append(row(name, value, base, [run(problem, tuned) for problem in given]))
+            # One right after the other: for minutes a machine may be slower than before.
+            base, runs = zip(*[(run(problem, TUNED), run(problem, tuned)) for problem in given], strict=True)
+            rows.append(row(name, value, base, runs))
             advance(f"{name} {value}")
     headings = ("parameter", "is", "tried", "proven", "time", "plan [%]", "worst plan [%]", "bound [%]")
     sections = [
         "# The solver's parameters",
-        "Each is halved and doubled on the same problems, all else as it is. *Time* is a share of that without the "
-        "change, over the problems that are proven both ways; *plan* and *bound* are by how much the objective and its "
-        "bound are higher than without it, over the others. A plan is better the lower, a bound the higher. By how "
-        f"much the line {SAME} differs is chance.",
+        "Each is halved and doubled on the same problems, all else as it is, and compared with a run without the "
+        "change right before. *Time* is a share of that run's, over the problems that are proven both ways; *plan* and "
+        "*bound* are by how much the objective and its bound are higher than without it, over the others. A plan is "
+        f"better the lower, a bound the higher. By how much the line {SAME} differs is chance.",
         run_facts("bench.parameters", before, [("Problems", _problems(options.iterations))]),
         markdown_table(headings, rows, words=3),
     ]
