@@ -185,6 +185,17 @@ def test_a_mistake_is_told_before_anything_is_applied(path: str, value: object, 
     assert "geheim" not in done.stderr
 
 
+def test_consumers_may_have_a_spark_of_their_own(tmp_path: Path) -> None:
+    """No default is in its way, and no server comes with the group."""
+    values = changed("settings/consumer/spark_master", "local[1]")
+    del values["settings"]["consumer"]["spark_remote"]
+    objects = rendered(values)
+    assert templates(objects).keys() == {"controller", "monitor", "consumer"}
+    (data,) = (each["data"] for each in objects if each["kind"] == "ConfigMap")
+    (tmp_path / "settings.toml").write_text(data[SETTINGS_KEY])
+    assert load(tmp_path / "settings.toml").consumer.spark_remote is None
+
+
 @pytest.mark.parametrize("capacity", ["auto", 1_000_000, 1.5e6])
 def test_a_capacity_may_be_learned(capacity: object) -> None:
     assert rendered(changed("settings/controller/consumer_capacity", capacity))
