@@ -91,7 +91,11 @@ def _moments(
     newest: ControllerClaim | None = None
     for at, message in heard:
         recent.append((at, deepcopy(onlooker)))
-        if isinstance(message, ControllerClaim) and message.epoch == epoch:
+        if (
+            isinstance(message, ControllerClaim)
+            and message.epoch == epoch
+            and (newest is None or message.sequence > newest.sequence)
+        ):
             newest = message
         if isinstance(message, Decision) and message.epoch == epoch:
             if newest is not None and message.lost:
@@ -111,7 +115,8 @@ def _without(claim: ControllerClaim, at: float, lost: Collection[ConsumerId]) ->
     if standing is not None:
         left = tuple(consumer for consumer in standing.counted_on if consumer not in lost)
         standing = standing.model_copy(update={"counted_on": left})
-    return claim.model_copy(update={"sent_at": at, "standing": standing, "creation_limit": None})
+    said_next = {"sequence": claim.sequence + 1, "sent_at": at, "standing": standing, "creation_limit": None}
+    return claim.model_copy(update=said_next)
 
 
 def _different(told: Decision | None, made: Decision) -> dict[str, object]:

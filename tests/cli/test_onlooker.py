@@ -337,6 +337,30 @@ def test_a_consumer_that_is_replaced_under_its_number_before_anybody_hears_of_it
     assert (made.lost, made.grounds) == ((), DecisionKind.VOLUNTARY)
 
 
+def test_a_claim_that_comes_again_late_says_what_was() -> None:
+    """`kcga plan` answered that a consumer was gone which was not there yet when the claim was made."""
+    onlooker = Onlooker(SETTINGS, 1)
+    early, newest = (
+        ControllerClaim(
+            epoch=1,
+            incarnation="c",
+            sequence=sequence,
+            sent_at=at,
+            standing=Standing(began_at=1000.0, counted_on=counted_on),
+        )
+        for sequence, at, counted_on in ((0, 1000.0, ()), (1, 1001.0, (1,)))
+    )
+    onlooker.take(1000.0, early)
+    onlooker.take(1000.0, report(1, 1000.0, "orders-0"))
+    onlooker.take(1000.0, decision(1, 1000.0, {"orders-0": (None, 1)}, epoch=1))
+    onlooker.take(1001.0, newest)
+    onlooker.take(1010.0, early)
+    onlooker.take(1011.0, write_speeds(1011.0, {"orders-0": 10.0}))
+    made = onlooker.decide(1011.0, lambda problem, _: solve_exhaustively(problem))
+    assert made is not None
+    assert made.lost == ()
+
+
 def test_without_fresh_speeds_nothing_is_decided_but_what_gives_partitions_a_reader() -> None:
     onlooker = Onlooker(SETTINGS, 1)
     onlooker.take(1000.0, write_speeds(1000.0, {"orders-0": 10.0}))

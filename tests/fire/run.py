@@ -191,7 +191,7 @@ def main() -> None:
     finally:
         if options.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
-    print(outcome)
+    print(outcome, *outcome.not_foretold, sep="\n")
     if outcome.faults_found:
         sys.exit("\n".join(outcome.faults_found))
 

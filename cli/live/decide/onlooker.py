@@ -48,6 +48,8 @@ class Onlooker:
         self._began_at = began_at
         self._last_before: WriteSpeeds | None = None
         """The last that was measured before it began, until it has."""
+        self._claim = -1
+        """The sequence of the controller's newest claim: one that comes again, late, says what was."""
         self._heard_it_begin = False
         """Whether all was heard that consumers and the controller said since."""
         self._newest = 0
@@ -73,7 +75,7 @@ class Onlooker:
                 self._speeds_at = at
             case ConsumerReport():
                 self._hear(at, message)
-            case ControllerClaim() if message.epoch == self._decider.epoch:
+            case ControllerClaim(epoch=self._decider.epoch) if message.sequence > self._claim:
                 self._follow(at, message)
             case ControlRequest(action=ControlAction.REPLAN):
                 self._decider.replan_asked = True
@@ -146,6 +148,7 @@ class Onlooker:
     def _follow(self, at: float, claim: ControllerClaim) -> None:
         """What the controller says of itself, by its own clock, and of the group."""
         limit, decider = claim.creation_limit, self._decider
+        self._claim = claim.sequence
         decider.restraints.paused = claim.paused
         may_read = {name: named(read) for name, read in (claim.may_read or {}).items()}
         if claim.standing is not None:
