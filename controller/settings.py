@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from controller.decide.learned_capacity import learned_capacity
-from controller.decide.quiet_periods import QuietPeriod
+from controller.decide.periods import Period, Schedule
 from domain.assignment import ConsumerId
 from domain.messages import Decision, Throughput
 from domain.partitions import TopicPartition
@@ -95,12 +95,14 @@ class ControllerSettings(BaseModel):
     that have to be count, and are not held back."""
     migration_window_s: Annotated[float, Field(ge=1, le=2_678_400, allow_inf_nan=False)] = 3600.0
     """The time over which `migration_budget` adds up what plans cost."""
-    quiet_periods: tuple[QuietPeriod, ...] = ()
+    quiet_periods: tuple[Period, ...] = ()
     """Times at which nothing is changed that can stay as it is."""
     max_consumers: Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)] = 100
     """The most consumers that a plan may have. `consumer.metadata` has a partition for each, and a few more."""
     min_consumers: Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)] = 1
     """The fewest consumers that a plan may have, as far as there are partitions for them."""
+    schedules: tuple[Schedule, ...] = ()
+    """Times at which a plan has more consumers than `min_consumers` at least: before a load that comes by the clock."""
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 0
     """So many consumers more are kept ready without a partition, within `max_consumers`: where it takes long to start
     one, a plan need not wait for it. The paper's authors kept one."""
@@ -200,6 +202,18 @@ class ControllerSettings(BaseModel):
         if most is not None and fewest > most:
             raise ValueError(f"min_consumers ({fewest}) is above max_consumers ({most}): it must be at most that")
         return fewest
+
+    @field_validator("schedules")
+    @classmethod
+    def _scheduled_within_most(cls, schedules: tuple[Schedule, ...], info: ValidationInfo) -> tuple[Schedule, ...]:
+        most = info.data.get("max_consumers")
+        for schedule in schedules:
+            if most is not None and schedule.min_consumers > most:
+                raise ValueError(
+                    f"the schedule {schedule.cron!r} has min_consumers ({schedule.min_consumers}) above max_consumers "
+                    f"({most}): it must be at most that"
+                )
+        return schedules
 
     @field_validator("pinned")
     @classmethod

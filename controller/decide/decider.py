@@ -13,6 +13,7 @@ from itertools import chain
 from controller.decide.group import Group, Member
 from controller.decide.interest import Interest
 from controller.decide.mending import mended, numbered
+from controller.decide.periods import scheduled
 from controller.decide.plan import decide
 from controller.decide.question import Question, Situation, pose, with_room
 from controller.decide.restraint import Restraints
@@ -148,17 +149,16 @@ class Decider:
         """What is to be read and belongs to nobody."""
         return (self.interest.named & (self.sizes.keys() | self._lost.keys())) - self.desired.keys()
 
-    @property
-    def why(self) -> tuple[Trigger, ...]:
-        """Why the assignment has to be considered; empty where nothing but time asks for it."""
+    def why(self, at: float) -> tuple[Trigger, ...]:
+        """Why the assignment has to be considered; empty where nothing but the interval asks for it."""
         replan = (REPLAN,) if self.replan_asked else ()
-        return (*replan, *map(placed, self._placed[1]), *self._triggers)
+        return (*replan, *map(placed, self._placed[1]), *self._triggers(at))
 
-    @property
-    def _triggers(self) -> tuple[Trigger, ...]:
+    def _triggers(self, at: float) -> tuple[Trigger, ...]:
         unread = self._unread
         lost = {consumer for partition, consumer in self._lost.items() if partition in unread}
-        return triggers(self.desired, self.sizes, self.settings.consumer_capacity, unread, self._vanished, lost)
+        capacity, fewest = self.settings.consumer_capacity, scheduled(self.settings.schedules, at)
+        return triggers(self.desired, self.sizes, capacity, unread, self._vanished, lost, fewest)
 
     def limit_at(self, at: float) -> CreationLimit | None:
         """What holds then because a consumer could not be created."""
@@ -170,7 +170,7 @@ class Decider:
         """Gives what nobody reads to somebody at once, by rule; None where there is nothing, or nobody."""
         if not self._unread:
             return None
-        question = pose(self._situation(at, self._triggers), self.settings)
+        question = pose(self._situation(at, self._triggers(at)), self.settings)
         plan = self._made_possible(question, self.desired)
         if not plan.keys() - self.desired.keys():
             return None
@@ -186,7 +186,7 @@ class Decider:
         rollout = self.rollout
         if rollout.retiring not in self.group.alive or rollout.retiring in self.desired.consumers:
             rollout.retiring = None
-        asked_for = self._unread or self._placed[1] or self.replan_asked or (self._triggers and not self._stuck)
+        asked_for = self._unread or self._placed[1] or self.replan_asked or (self._triggers(at) and not self._stuck)
         if rollout.retiring is not None or asked_for:
             return None
         consumer = rollout.next(self.group.values(), self.desired)
@@ -276,6 +276,7 @@ class Decider:
             manual=REPLAN in why,
             limit=self.limit_at(at),
             planned=self.desired,
+            scheduled=scheduled(self.settings.schedules, at),
             taken=self.group.taken,
             unweighed=frozenset(c for p, c in self.desired.items() if p not in sizes),
         )

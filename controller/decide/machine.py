@@ -325,7 +325,7 @@ class Controller:
         too_early = self._now < max(self._backoff.until, self._considered_at + settings.least_interval_s)
         if too_early and not self._decider.replan_asked:
             return []
-        why = self._decider.why
+        why = self._decider.why(self._now)
         if not self._decider.replan_asked:
             if self._now >= self._considered_at + settings.interval_s:
                 waits = not self.sizes or self._decider.rollout.retiring is not None

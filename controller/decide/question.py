@@ -46,6 +46,8 @@ class Situation:
     """What holds now because a consumer could not be created."""
     planned: Assignment | None = None
     """Who reads what once the plan under way is carried out; None for `current`."""
+    scheduled: int = 0
+    """So many consumers a schedule wants at least now."""
     taken: Set[ConsumerId] = frozenset()
     """Numbers of consumers that hang: what is pinned to them is read elsewhere until they are gone."""
     unweighed: Set[ConsumerId] = frozenset()
@@ -92,7 +94,8 @@ def pose(situation: Situation, settings: ControllerSettings, *, forced: bool = F
     sizes = situation.sizes
     most = _most_consumers(situation, settings)
     limit = situation.limit if most < min(settings.max_consumers, len(sizes)) else None
-    settings = settings.model_copy(update={"max_consumers": most})
+    fewest = max(settings.min_consumers, situation.scheduled)
+    settings = settings.model_copy(update={"max_consumers": most, "min_consumers": fewest})
     present = _problem(situation, settings, sizes)
     kept = _kept(situation, sizes)
     broken = evaluate(present, kept).violations

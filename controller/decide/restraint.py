@@ -10,7 +10,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
 from controller.decide.highest_sizes import HighestSizes
-from controller.decide.quiet_periods import quiet_until
+from controller.decide.periods import over_at
 from controller.settings import ControllerSettings
 from domain.messages import Decision, HeldBack, Restraint
 from domain.partitions import TopicPartition
@@ -110,7 +110,7 @@ class Restraints:
             yield HeldBack(by=Restraint.PAUSED, why="the controller is paused: kcga resume ends it")
 
     def _quiet_period(self, at: float) -> Iterator[HeldBack]:
-        end = quiet_until(self.settings.quiet_periods, at)
+        end = over_at(self.settings.quiet_periods, at)
         if end is not None:
             yield HeldBack(by=Restraint.QUIET, why=f"a quiet period holds for {end - at:,.0f} s more")
 

@@ -50,6 +50,7 @@ def triggers(
     unread: Set[TopicPartition] = frozenset(),
     vanished: Set[TopicPartition] = frozenset(),
     lost: Set[ConsumerId] = frozenset(),
+    scheduled: int = 0,
 ) -> tuple[Trigger, ...]:
     """Why the assignment has to be considered before the interval is over; empty where it need not be.
 
@@ -60,12 +61,14 @@ def triggers(
         unread: partitions that it gives to nobody.
         vanished: partitions that were read and are not of interest any more.
         lost: consumers that had some of the unread partitions.
+        scheduled: so many consumers a schedule wants at least now.
     """
     return (
         *_overloaded(desired, sizes, consumer_capacity),
         *_named("unread", "partition without a consumer", unread),
         *_named("vanished", "partition is gone", vanished),
         *_named("lost", "consumer is gone", lost),
+        *_fewer_than_scheduled(desired, min(scheduled, len(sizes))),
     )
 
 
@@ -80,6 +83,13 @@ def _overloaded(assignment: Assignment, sizes: Mapping[TopicPartition, Size], ca
                 f"consumer {consumer} has {load:,.0f} bytes/s to read{of_it}, above its capacity of {capacity:,.0f}"
             )
             yield Trigger(sentence, frozenset({("overloaded", consumer)}))
+
+
+def _fewer_than_scheduled(assignment: Assignment, scheduled: int) -> Iterable[Trigger]:
+    if (there := len(assignment.consumers)) < scheduled:
+        have = "has" if there == 1 else "have"
+        sentence = f"a schedule wants {scheduled} consumers or more now, and {there} {have} partitions"
+        yield Trigger(sentence, frozenset({("scheduled", None)}))
 
 
 def _named(kind: str, what: str, which: Set[TopicPartition] | Set[ConsumerId]) -> Iterable[Trigger]:

@@ -11,6 +11,7 @@ from controller.decide.commands import Claim, Command, Publish, Send
 from controller.decide.decider import BY_RULE
 from controller.decide.events import ConsumerReported, Event, OperatorAsked, Solved, SpeedsMeasured
 from controller.decide.history import claiming
+from controller.decide.periods import Schedule
 from controller.settings import ControllerSettings
 from domain.messages import (
     ConsumerReport,
@@ -275,7 +276,8 @@ def test_who_looks_on_comes_to_every_decision_of_the_controller(
     budget: float | None,
     happenings: list[str],
 ) -> None:
-    changes = {"spare_consumers": spares, "pinned": pinned, "migration_budget": budget}
+    schedules = (Schedule(cron="17 0 * * *", duration_s=20, min_consumers=3),)  # from 1,020 s on, soon after it begins
+    changes = {"spare_consumers": spares, "pinned": pinned, "migration_budget": budget, "schedules": schedules}
     world = WatchedWorld(auto(**changes) if learns else SETTINGS.model_copy(update=changes), seed, chaos)
     world.speeds = dict.fromkeys(PARTITIONS[:3], 30.0)
     for what in ["wait", *happenings]:

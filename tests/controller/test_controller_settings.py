@@ -31,6 +31,10 @@ def test_without_a_weight_or_prices_lambda_is_a_half() -> None:
         ({"handover_s": 1}, "consumer_hour_price and unread_partition_second_price is not"),
         ({"consumer_hour_price": 0, "unread_partition_second_price": 1}, "greater than or equal to 0.000000001"),
         ({"min_consumers": 3, "max_consumers": 2}, r"min_consumers \(3\) is above max_consumers \(2\)"),
+        (
+            {"max_consumers": 2, "schedules": [{"cron": "0 8 * * *", "duration_s": 60, "min_consumers": 3}]},
+            r"the schedule '0 8 \* \* \*' has min_consumers \(3\) above max_consumers \(2\)",
+        ),
         ({"pinned": {"orders": 1}}, "'orders' names no partition"),
         ({"pinned": {"orders-1": 0}}, "greater than or equal to 1"),
         ({"pinned": {"orders-1": 101}}, "at most max_consumers, 100"),

@@ -203,6 +203,35 @@ def test_in_a_quiet_period_nothing_changes_that_can_stay() -> None:
     assert len(world.consumers) == 1
 
 
+def test_a_schedule_has_its_consumers_at_once_and_they_go_after_it() -> None:
+    # The world begins 1,000 s after midnight.
+    schedule = {"cron": "20 0 * * *", "duration_s": 300, "min_consumers": 3}
+    world = World(ControllerSettings.model_validate(SETTINGS.model_dump() | {"schedules": [schedule]}), seed=1)
+    world.speeds = orders(10, 10, 10, 10)
+    run(world, 195)
+    assert len(world.consumers) == 1
+    run(world, 15)
+    assert len(world.consumers) == 3
+    (grown,) = [decision for decision in world.decisions if decision.plan.consumers == 3 and decision.carried_out]
+    assert grown.triggers == ("a schedule wants 3 consumers or more now, and 1 has partitions",)
+    run(world, 280)
+    assert len(world.consumers) == 3
+    run(world, WINDOW_S)
+    assert len(world.consumers) == 1
+
+
+def test_a_schedule_of_more_consumers_than_partitions_is_content_with_one_each() -> None:
+    always = {"cron": "* * * * *", "duration_s": 60, "min_consumers": 9}
+    world = World(ControllerSettings.model_validate(SETTINGS.model_dump() | {"schedules": [always]}), seed=1)
+    world.speeds = orders(10, 10)
+    run(world, 60)
+    assert len(world.consumers) == 2
+    given_readers, grown, *later = world.decisions
+    assert given_readers.carried_out
+    assert grown.carried_out
+    assert not any(decision.carried_out for decision in later)
+
+
 def test_a_paused_controller_restores_what_a_dead_consumer_read_and_moves_nothing_else() -> None:
     world = a_world(orders(60, 60, 20))
     run(world, 20)

@@ -120,7 +120,7 @@ class Onlooker:
             return decision
         if at - self._speeds_at > settings.speeds_timeout_s:
             return None
-        question = decider.ask(at, decider.why or (interval_over(settings.interval_s),))
+        question = decider.ask(at, decider.why(at) or (interval_over(settings.interval_s),))
         return decider.answered(at, number, question, solve(question.problem, settings.engine))
 
     def _recall(self) -> None:

@@ -1,5 +1,6 @@
-"""Quiet periods: recurring times at which nothing is changed that can stay as it is."""
+"""Recurring times: quiet periods, at which nothing is changed that can stay as it is, and schedules of consumers."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 LONGEST_S = 31 * 24 * 3600.0
 
 
-class QuietPeriod(BaseModel):
+class Period(BaseModel):
     """From each moment that a cron expression names, for so long."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,6 +59,17 @@ class QuietPeriod(BaseModel):
         return end if at < end else None
 
 
-def quiet_until(periods: tuple[QuietPeriod, ...], at: float) -> float | None:
+class Schedule(Period):
+    """While the period holds, a plan has so many consumers at least, as far as there are partitions for them."""
+
+    min_consumers: Annotated[int, Field(ge=1)]
+
+
+def scheduled(schedules: Iterable[Schedule], at: float) -> int:
+    """The most consumers that schedules which hold at `at`, in seconds since the epoch, want at least; 0 by none."""
+    return max((schedule.min_consumers for schedule in schedules if schedule.end(at) is not None), default=0)
+
+
+def over_at(periods: Iterable[Period], at: float) -> float | None:
     """When the last of the periods that hold at `at` is over, in seconds since the epoch; None where none holds."""
     return max((end for period in periods if (end := period.end(at)) is not None), default=None)
