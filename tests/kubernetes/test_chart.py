@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -17,17 +16,15 @@ from app.java import Java
 from app.settings import load
 from cli.chart import COMPONENTS, parts
 from cli.commands.deploy import BASE, MONITORING, SETTINGS_HASH, SETTINGS_KEY, TEMPLATE_KEY, render
-from cli.rights import rights
 from consumer.verify import verify
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.process_kubelet import ProcessKubelet
-from tests.secure_cluster import DATA, PASSWORD, Cluster, produce, secure_cluster, wait_until
+from tests.kubernetes.secured_group import CHART, grant_rights, helm, secrets_of, settings_file, values_of
+from tests.secure_cluster import DATA, Cluster, produce, secure_cluster, wait_until
 from tests.services import SharedSpark
 
 pytestmark = pytest.mark.usefixtures("kubectl")
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
-CHART = DEPLOY / "helm" / "kcga"
 NAMESPACE = "streams"
 SETTINGS = """
 [kafka]
@@ -50,15 +47,8 @@ VALUES: dict[str, Any] = {"image": "registry/kcga:2", "settings": tomllib.loads(
 MONITORINGS = ["none", *sorted(folder.name for folder in MONITORING.iterdir())]
 
 
-def helm(*arguments: str | Path, values: Mapping[str, Any] = VALUES) -> subprocess.CompletedProcess[str]:
-    """Helm, with these values where it takes some."""
-    taking = ["--values=-"] if CHART in arguments else []
-    command = ["helm", *map(str, arguments), f"--namespace={NAMESPACE}", *taking]
-    return subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, timeout=120, check=False)
-
-
 def rendered(values: Mapping[str, Any] = VALUES) -> list[dict[str, Any]]:
-    done = helm("template", "kcga", CHART, values=values)
+    done = helm("template", "kcga", CHART, namespace=NAMESPACE, values=values)
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))
 
@@ -88,7 +78,7 @@ def comparable(objects: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str,
 
 
 def test_what_follows_from_manifests_and_settings_is_current() -> None:
-    for file, text in parts(DEPLOY):
+    for file, text in parts(CHART.parents[1]):
         assert file.read_text() == text, f"{file} is behind: make chart"
 
 
@@ -108,11 +98,9 @@ def test_helm_and_kustomize_make_the_same_objects(monitoring: str, remote: str |
 
 def test_the_settings_are_those_of_the_file(tmp_path: Path) -> None:
     """Helm knows no whole numbers."""
-    by_hand, by_helm = tmp_path / "settings.toml", tmp_path / "by-helm.toml"
+    by_hand = tmp_path / "settings.toml"
     by_hand.write_text(SETTINGS)
-    (data,) = (each["data"] for each in rendered() if each["kind"] == "ConfigMap")
-    by_helm.write_text(data[SETTINGS_KEY])
-    assert load(by_helm) == load(by_hand)
+    assert load(settings_file(VALUES, tmp_path / "by-helm.toml")) == load(by_hand)
 
 
 def test_values_of_a_component_are_laid_over_its_pods() -> None:
@@ -178,7 +166,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
     ],
 )
 def test_a_mistake_is_told_before_anything_is_applied(path: str, value: object, said: str) -> None:
-    done = helm("template", "kcga", CHART, values=changed(path, value))
+    done = helm("template", "kcga", CHART, namespace=NAMESPACE, values=changed(path, value))
     assert done.returncode != 0
     assert "values don't meet the specifications of the schema" in done.stderr
     assert said in done.stderr
@@ -189,11 +177,8 @@ def test_consumers_may_have_a_spark_of_their_own(tmp_path: Path) -> None:
     """No default is in its way, and no server comes with the group."""
     values = changed("settings/consumer/spark_master", "local[1]")
     del values["settings"]["consumer"]["spark_remote"]
-    objects = rendered(values)
-    assert templates(objects).keys() == {"controller", "monitor", "consumer"}
-    (data,) = (each["data"] for each in objects if each["kind"] == "ConfigMap")
-    (tmp_path / "settings.toml").write_text(data[SETTINGS_KEY])
-    assert load(tmp_path / "settings.toml").consumer.spark_remote is None
+    assert templates(rendered(values)).keys() == {"controller", "monitor", "consumer"}
+    assert load(settings_file(values, tmp_path / "settings.toml")).consumer.spark_remote is None
 
 
 @pytest.mark.parametrize("capacity", ["auto", 1_000_000, 1.5e6])
@@ -202,7 +187,7 @@ def test_a_capacity_may_be_learned(capacity: object) -> None:
 
 
 def test_helm_finds_nothing_to_complain_of() -> None:
-    done = helm("lint", CHART, "--strict")
+    done = helm("lint", CHART, "--strict", namespace=NAMESPACE, values=VALUES)
     assert done.returncode == 0, done.stdout
 
 
@@ -226,31 +211,12 @@ def test_a_group_that_helm_installs_reads_with_least_rights_from_brokers_of_a_pr
 ) -> None:
     """Then with other settings, back to those before, and away with it."""
     monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
-    access = cluster.security.client_settings("nobody", "nothing")
-    public = {name: value for name, value in access.items() if not name.startswith(("sasl.username", "sasl.password"))}
-    settings: dict[str, Any] = {
-        "kafka": {
-            "bootstrap_servers": cluster.broker.bootstrap_servers,
-            "group": "billing",
-            "client": {**public, "ssl.ca.location": "/etc/kcga-certificates/ca.crt"},
-        },
-        "monitor": {"topics": [DATA], "window_s": 5},
-        "controller": {"interval_s": 5},
-        "consumer": {"spark_remote": spark_server.remote, "lake_root": str(lake_root), "wait_time_secs": 1},
-    }
-    small = {key: {"resources": {"requests": {"cpu": "50m"}}} for key in ("controller", "monitor", "consumer")}
-    values = {"image": "kcga:local", "settings": settings, **small}
-    (tmp_path / "settings.toml").write_text(settings_of(values))
-    cluster.grant(list(rights(load(tmp_path / "settings.toml"))))
+    values = values_of(cluster, {"spark_remote": spark_server.remote, "lake_root": str(lake_root)})
+    settings = values["settings"]
+    grant_rights(cluster, settings_file(values, tmp_path / "settings.toml"))
     core, apps = client.CoreV1Api(control_plane.client()), client.AppsV1Api(control_plane.client())
     core.create_namespace({"metadata": {"name": NAMESPACE}})
-    secrets = {
-        f"kcga-{component}": {
-            "KCGA_KAFKA__CLIENT": json.dumps({"sasl.username": f"kcga-{component}", "sasl.password": PASSWORD})
-        }
-        for component in ("controller", "monitor", "consumer")
-    }
-    for name, texts in {**secrets, "kcga-certificates": {"ca.crt": cluster.security.ca.read_text()}}.items():
+    for name, texts in secrets_of(cluster).items():
         core.create_namespaced_secret(NAMESPACE, {"metadata": {"name": name}, "stringData": texts})
 
     def consumers() -> list[str]:
@@ -263,7 +229,7 @@ def test_a_group_that_helm_installs_reads_with_least_rights_from_brokers_of_a_pr
         return sum(account.distinct_offsets for account in accounts) == produced
 
     def run(*arguments: str | Path) -> None:
-        done = helm(*arguments, values=values)
+        done = helm(*arguments, namespace=NAMESPACE, values=values)
         assert done.returncode == 0, done.stderr
 
     try:
@@ -287,9 +253,3 @@ def test_a_group_that_helm_installs_reads_with_least_rights_from_brokers_of_a_pr
         assert comes_to(1000)
     finally:
         control_plane.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s")
-
-
-def settings_of(values: Mapping[str, Any]) -> str:
-    (data,) = (each["data"] for each in rendered(values) if each["kind"] == "ConfigMap")
-    text: str = data[SETTINGS_KEY]
-    return text

@@ -14,6 +14,7 @@ from cli.commands.deploy import OVERLAYS, OWN_VARIABLES, SETTINGS_KEY, VARIABLES
 from cli.main import app
 from controller.kubernetes.decide.deployment import Owner, deployment, parse_template
 from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.secured_group import CERTIFICATES
 
 pytestmark = pytest.mark.usefixtures("kubectl")
 
@@ -70,6 +71,15 @@ def a_consumer(objects: list[dict[str, Any]]) -> dict[str, Any]:
     return deployment(parse_template(the_map(objects)["consumer.yaml"]), "lake", 7, owner, "5f")
 
 
+def pods_by_component(objects: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Their specs, that of a consumer among them."""
+    return {
+        each["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]: each["spec"]["template"]["spec"]
+        for each in (*objects, a_consumer(objects))
+        if each["kind"] == "Deployment"
+    }
+
+
 @pytest.mark.parametrize("overlay", OVERLAY_NAMES)
 def test_every_object_is_valid_by_the_strict_schemas(settings: Path, overlay: str) -> None:
     objects = rendered(settings, overlay)
@@ -121,12 +131,7 @@ def test_each_component_has_secrets_of_its_own_before_those_of_all_and_none_of_a
     settings: Path, overlay: str
 ) -> None:
     """Hole 27: all components shared one Secret, and with it one user with the rights of all."""
-    objects = rendered(settings, overlay)
-    pods = {
-        each["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]: each["spec"]["template"]["spec"]
-        for each in (*objects, a_consumer(objects))
-        if each["kind"] == "Deployment"
-    }
+    pods = pods_by_component(rendered(settings, overlay))
     sources = {
         component: [source["secretRef"] for source in pod["containers"][0]["envFrom"]]
         for component, pod in pods.items()
@@ -137,6 +142,16 @@ def test_each_component_has_secrets_of_its_own_before_those_of_all_and_none_of_a
     }
     assert all(source["optional"] for found in sources.values() for source in found), "one for all is enough"
     assert {found[-1]["name"] for found in sources.values()} == set(OWN_VARIABLES)
+
+
+def test_each_component_has_certificates_of_all_and_its_own(settings: Path) -> None:
+    for component, pod in pods_by_component(rendered(settings, "local")).items():
+        (volume,) = (each for each in pod["volumes"] if each["name"] == "certificates")
+        sources = [source["secret"] for source in volume["projected"]["sources"]]
+        assert [source["name"] for source in sources] == ["kcga-certificates", f"kcga-{component}-certificates"]
+        assert all(source["optional"] for source in sources)
+        (mount,) = (each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "certificates")
+        assert mount == {"name": "certificates", "mountPath": str(CERTIFICATES), "readOnly": True}
 
 
 def test_the_groups_settings_and_image_are_in_what_is_applied(settings: Path) -> None:
