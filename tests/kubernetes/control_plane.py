@@ -27,6 +27,7 @@ READY_WITHIN_S = 120.0
 _CONTROLLERS = (
     "deployment-controller",
     "disruption-controller",
+    "endpointslice-controller",
     "garbage-collector-controller",
     "namespace-controller",
     "pod-garbage-collector-controller",
@@ -181,7 +182,8 @@ class ControlPlane:
             "--service-account-key-file=key.pem",
             "--service-account-signing-key-file=key.pem",
             "--service-cluster-ip-range=10.0.0.0/24",
-            "--endpoint-reconciler-type=none",
+            # An address that leads nowhere else is none for pods.
+            *(["--endpoint-reconciler-type=none"] if self._host == LOOPBACK else []),
             # Names of nodes are known to nobody here.
             "--kubelet-preferred-address-types=InternalIP",
         ]

@@ -156,9 +156,7 @@ class GroupOnKubernetes:
 
     def story(self) -> str:
         """All that is needed to see why something did not come about."""
-        pods = self.control_plane.kubectl("get", "pods,deployments", f"--namespace={NAMESPACE}", "--output=wide")
-        logs = [f"--- {pod}\n{self.node.log_of(pod)[-6000:]}" for pod in sorted(self.node.running())]
-        return "\n".join([str(self.view), pods, *logs])
+        return f"{self.view}\n{pods_and_logs(self.control_plane, self.node)}"
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + WITHIN_S
@@ -168,6 +166,12 @@ class GroupOnKubernetes:
 
     def close(self) -> None:
         self._pool.shutdown()
+
+
+def pods_and_logs(control_plane: ControlPlane, node: Node) -> str:
+    """Of the group, as the API shows them, and what they said last."""
+    pods = control_plane.kubectl("get", "pods,deployments", f"--namespace={NAMESPACE}", "--output=wide")
+    return "\n".join([pods, *(f"--- {pod}\n{node.log_of(pod)[-6000:]}" for pod in sorted(node.running()))])
 
 
 class Readiness:

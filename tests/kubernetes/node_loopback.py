@@ -1,7 +1,8 @@
-"""A plugin of CNI that comes after the one that gives a pod its address: 127.0.0.1 in the pod is that of the node, but
-for the pod's own port.
+"""A plugin of CNI that comes after the one that gives a pod its address: some ports of 127.0.0.1 in the pod are the
+node's.
 
-In its settings: `node`, the address of the node, and `port`. It runs as a program of its own, for containerd.
+In its settings: `node`, the address of the node, and `ports`, as FIRST-LAST. It runs as a program of its own, for
+containerd.
 """
 
 import json
@@ -14,9 +15,7 @@ echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet
 echo 1 > /proc/sys/net/ipv4/conf/all/accept_local
 ip rule add pref 10 lookup local
 ip rule del pref 0
-ip rule add pref 1 to 127.0.0.0/8 ipproto tcp dport "$1" lookup local
-ip rule add pref 2 to 127.0.0.0/8 ipproto tcp sport "$1" lookup local
-ip rule add pref 3 to 127.0.0.0/8 lookup 100
+ip rule add pref 1 to 127.0.0.0/8 ipproto tcp dport "$1" lookup 100
 ip route add default via "$2" src "$3" table 100
 """
 
@@ -27,7 +26,7 @@ def main() -> None:
             settings = json.load(sys.stdin)
             before = settings["prevResult"]
             own, _, _ = before["ips"][0]["address"].partition("/")
-            arguments = [str(settings["port"]), settings["node"], own]
+            arguments = [settings["ports"], settings["node"], own]
             inside = ["nsenter", f"--net={os.environ['CNI_NETNS']}", "sh", "-ec", _SCRIPT, "loopback", *arguments]
             subprocess.run(inside, check=True, stdout=sys.stderr)
             print(json.dumps(before))  # noqa: T201

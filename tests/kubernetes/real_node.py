@@ -1,9 +1,10 @@
-"""A node as any cluster has them: Kubernetes' own kubelet, containerd, runc, and containers from images.
+"""A node as any cluster has them: Kubernetes' own kubelet and kube-proxy, CoreDNS, containerd, runc, and containers
+from images.
 
-It needs root, and a network namespace of its own (`unshare --net`), in which the broker, Spark and the API server
-listen on 127.0.0.1; so whatever has to be fetched is made before, by `python -m tests.kubernetes.real_node`. Pods have
-addresses of their own on a bridge. That they find on 127.0.0.1 what listens on the node's, but for their own one port,
-is the one thing that is not as in a real cluster: a plugin of CNI sees to it.
+It needs root, and a network namespace of its own (`unshare --net`), in which the broker and the stores listen on
+127.0.0.1; so whatever has to be fetched is made before, by `python -m tests.kubernetes.real_node`. Pods have addresses
+of their own on a bridge, and find services by their names. Two things are not as in a real cluster: some ports of a
+pod's 127.0.0.1 are the node's, which a plugin of CNI sees to, and nobody enforces network policies.
 """
 
 import contextlib
@@ -20,26 +21,30 @@ from pathlib import Path
 from typing import Any, Self
 
 from kubernetes import client
+from rich.console import Console
 
 from app.child import Child
 from app.errors import KcgaError
-from sandbox.ports import free_port
+from sandbox.ports import LOOPBACK, free_port
+from tests import prepare
 from tests.go_program import build
-from tests.kubernetes import control_plane
 from tests.kubernetes.control_plane import ControlPlane
 from tests.tools import GO
 
-API_ADDRESS = ("10.0.0.1", 443)
-"""What pods are told that the API server's is: the first address of the services, which kube-proxy would lead there."""
 BRIDGE, NODE_ADDRESS, PODS = "kcga0", "10.89.0.1", "10.89.0.0/24"
-POD_PORT = 8470
-"""Where the manifests have health, figures and the status page."""
+API_ADDRESS = (NODE_ADDRESS, 6443)
+"""Where the API server listens; pods are told an address of a service, from which kube-proxy leads there."""
+NODE_PORTS = (20_000, 29_999)
+"""Which the node gives to whoever asks for a free one: pods find these, on 127.0.0.1, on the node. All others of
+127.0.0.1 are their own."""
 NAME = "containers"
-READY_WITHIN_S = 120.0
+READY_WITHIN_S = 300.0
 IMAGE, SANDBOX = "kcga:local", "kcga-sandbox:local"
 """What `make image` builds, and what holds a pod's namespaces: it only waits."""
 MODULE = Path(__file__).with_name("node")
 PREPARED = Path("build/pods")
+
+_DOMAIN = "cluster.local"
 
 _KERNEL = (
     "vm/overcommit_memory",
@@ -50,7 +55,14 @@ _KERNEL = (
     "kernel/keys/root_maxbytes",
 )
 _PLUGINS = Path("/usr/lib/cni")
-_NEEDED = {"containerd": "containerd", "ctr": "containerd", "runc": "runc", "ip": "iproute2", "nsenter": "util-linux"}
+_NEEDED = {
+    "containerd": "containerd",
+    "ctr": "containerd",
+    "ip": "iproute2",
+    "nft": "nftables",
+    "nsenter": "util-linux",
+    "runc": "runc",
+}
 """Programs, and the packages of Debian that have them."""
 
 
@@ -88,13 +100,17 @@ def missing() -> list[str]:
 
 
 def set_up_network() -> None:
-    """Makes the bridge of the pods, on which the node and the API server have their addresses."""
-    Path("/proc/sys/net/ipv4/conf/all/route_localnet").write_text("1")
+    """Makes the bridge of the pods, on which the node has its address."""
+    network = Path("/proc/sys/net")
+    (network / "ipv4/conf/all/route_localnet").write_text("1")
+    (network / "ipv4/ip_forward").write_text("1")
+    (network / "ipv4/ip_local_port_range").write_text(" ".join(map(str, NODE_PORTS)))
+    # What a pod gets from another by the address of a service comes back by kube-proxy, too.
+    (network / "bridge/bridge-nf-call-iptables").write_text("1")
     for arguments in (
         "link set lo up",
         f"link add {BRIDGE} type bridge",
         f"address add {NODE_ADDRESS}/24 dev {BRIDGE}",
-        f"address add {API_ADDRESS[0]}/32 dev {BRIDGE}",
         f"link set {BRIDGE} up",
     ):
         command = ["ip", *arguments.split()]
@@ -107,13 +123,13 @@ class RealNode:
     Args:
         control_plane: whose node it is; its API server listens on `API_ADDRESS`.
         folder: takes all its files.
-        kubelet: the program.
+        program: what `build` made of `MODULE`.
     """
 
-    def __init__(self, control_plane: ControlPlane, folder: Path, kubelet: Path) -> None:
+    def __init__(self, control_plane: ControlPlane, folder: Path, program: Path) -> None:
         self._control_plane = control_plane
         self._folder = folder
-        self._kubelet = kubelet
+        self._program = program
         self._socket = folder / "containerd.sock"
         self._stack = contextlib.ExitStack()
 
@@ -153,7 +169,8 @@ class RealNode:
                 self._name_image(image)
             self._start(
                 "kubelet",
-                self._kubelet,
+                self._program,
+                "kubelet",
                 f"--config={self._write('kubelet.json', json.dumps(self._kubelet_settings()))}",
                 f"--kubeconfig={self._control_plane.kubeconfig}",
                 f"--root-dir={self._folder / 'kubelet'}",
@@ -165,6 +182,9 @@ class RealNode:
             self._until(lambda: _is_ready(core), "the node is ready")
             # What no controller of this cluster does: admission marks every new node as not ready.
             core.patch_node(NAME, {"spec": {"taints": None}})
+            self._start("coredns", self._program, "coredns", f"-conf={self._write('Corefile', self._names())}")
+            proxying = self._write("kube-proxy.json", json.dumps(self._proxy_settings()))
+            self._start("kube-proxy", self._program, "kube-proxy", f"--config={proxying}")
             self._stack = stack.pop_all()
         return self
 
@@ -179,7 +199,7 @@ class RealNode:
         deadline = time.monotonic() + READY_WITHIN_S
         while not condition():
             if time.monotonic() > deadline:
-                logs = [(self._folder / f"{name}.log") for name in ("containerd", "kubelet")]
+                logs = [self._folder / f"{name}.log" for name in ("containerd", "kubelet", "kube-proxy", "coredns")]
                 tails = [f"--- {log}\n{log.read_text()[-4000:]}" for log in logs if log.exists()]
                 raise KcgaError("\n".join([f"it did not come about that {what}", *tails]))
             time.sleep(0.1)
@@ -245,10 +265,35 @@ conf_dir = "{self._folder}/cni-settings"
             "ranges": [[{"subnet": PODS, "gateway": NODE_ADDRESS}]],
             "routes": [{"dst": "0.0.0.0/0"}],
         }
-        loopback = {"type": "node-loopback", "node": NODE_ADDRESS, "port": POD_PORT}
+        loopback = {"type": "node-loopback", "node": NODE_ADDRESS, "ports": "-".join(map(str, NODE_PORTS))}
         chain = [{"type": "bridge", "bridge": BRIDGE, "ipam": addresses}, loopback]
         conf = {"cniVersion": "0.4.0", "name": "kcga", "plugins": chain}
         (settings / "kcga.conflist").write_text(json.dumps(conf))
+
+    def _names(self) -> str:
+        return f"""\
+.:53 {{
+    bind {NODE_ADDRESS}
+    errors
+    kubernetes {_DOMAIN} {{
+        kubeconfig {self._control_plane.kubeconfig}
+    }}
+}}
+"""
+
+    def _proxy_settings(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "kind": "KubeProxyConfiguration",
+            "mode": "nftables",
+            "clientConnection": {"kubeconfig": str(self._control_plane.kubeconfig)},
+            "hostnameOverride": NAME,
+            "clusterCIDR": PODS,
+            "healthzBindAddress": "",
+            "metricsBindAddress": f"{LOOPBACK}:{free_port()}",
+            # How many connections the machine keeps is not for tests to change.
+            "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+        }
 
     def _kubelet_settings(self) -> dict[str, Any]:
         return {
@@ -267,6 +312,8 @@ conf_dir = "{self._folder}/cni-settings"
             "podLogsDir": str(self._folder / "logs"),
             "volumePluginDir": str(self._folder / "volume-plugins"),
             "resolvConf": "",
+            "clusterDNS": [NODE_ADDRESS],
+            "clusterDomain": _DOMAIN,
             # A disk that others have filled is no concern of these tests.
             "evictionHard": {"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%"},
             "imageGCHighThresholdPercent": 100,
@@ -295,20 +342,20 @@ def _archive(image: str) -> Path:
     return PREPARED / f"{image.replace(':', '-')}.tar"
 
 
-def prepare() -> None:
-    """Builds the programs, and takes the images from docker or podman.
+def make_ready() -> None:
+    """Builds and fetches what tests need, and takes the images from docker or podman.
 
     Raises:
-        KcgaError: there is no Go, something cannot be built, or the image is not there.
+        KcgaError: there is no Go, something cannot be had or built, or the image is not there.
     """
     go = GO.find()
     if go is None:
         raise KcgaError("there is no Go to build the kubelet with")
-    build(go, control_plane.MODULE)
-    kubelet = build(go, MODULE)
+    prepare.prepare(Console(stderr=True))
+    node = build(go, MODULE)
     PREPARED.mkdir(parents=True, exist_ok=True)
-    recipe = f'FROM scratch\nCOPY {kubelet.name} /\nENTRYPOINT ["/{kubelet.name}", "pause"]\n'
-    _images("build", "--tag", SANDBOX, "--file", "-", str(kubelet.parent), stdin=recipe)
+    recipe = f'FROM scratch\nCOPY {node.name} /\nENTRYPOINT ["/{node.name}", "pause"]\n'
+    _images("build", "--tag", SANDBOX, "--file", "-", str(node.parent), stdin=recipe)
     for image in (IMAGE, SANDBOX):
         _archive(image).unlink(missing_ok=True)
         _images("save", "--output", str(_archive(image)), image)
@@ -329,4 +376,4 @@ def _works(program: str) -> bool:
 
 
 if __name__ == "__main__":
-    prepare()
+    make_ready()

@@ -41,18 +41,23 @@ class GCS(Server):
     @property
     def java_environment(self) -> dict[str, str]:
         """Of a Java that is to come here."""
+        return self.java_environment_with(self.trust_store)
+
+    def java_environment_with(self, trust_store: Path) -> dict[str, str]:
+        """The same, where the store of certificates is elsewhere."""
         host, _, port = self.address.partition(":")
         options = {
             "https.proxyHost": host,
             "https.proxyPort": port,
-            "javax.net.ssl.trustStore": str(self._trust_store),
+            "javax.net.ssl.trustStore": str(trust_store),
             "javax.net.ssl.trustStorePassword": _PASSWORD,
         }
         by_name = " ".join(f"-D{name}={value}" for name, value in options.items())
         return {"JAVA_TOOL_OPTIONS": by_name, "NO_GCE_CHECK": "true"}
 
     @property
-    def _trust_store(self) -> Path:
+    def trust_store(self) -> Path:
+        """Certificates that whoever comes here has to trust, once it is started."""
         return self._folder / "trusted.p12"
 
     def _prepare(self, port: int) -> Child:
@@ -65,7 +70,7 @@ class GCS(Server):
             "-file",
             authority.certificate,
         ]
-        store: list[str | Path] = ["-keystore", self._trust_store, "-storepass", _PASSWORD]
+        store: list[str | Path] = ["-keystore", self.trust_store, "-storepass", _PASSWORD]
         subprocess.run([self._java.home / "bin" / "keytool", *trusted, *store], check=True, capture_output=True)
         pair = authority.key_store(f"DNS:{_HOST}")
         return Child(self.title, [self._program, str(port), pair, pair, BUCKET], self.log, folder=self._folder)
