@@ -250,19 +250,36 @@ def load(file: Path, **instead: str) -> Settings:
     Raises:
         UsageError: the file cannot be read, or a setting is missing, unknown or out of range; names all of them.
     """
+    return checked({**read(file), **instead}, f"in {file}")
+
+
+def read(file: Path) -> dict[str, Any]:
+    """What is in a TOML file, as it is.
+
+    Raises:
+        UsageError: the file cannot be read, or is none.
+    """
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"the settings file {file} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"the settings file {file} is no valid TOML: {error}") from error
     except RecursionError:
         raise UsageError(f"the settings file {file} is nested too deeply: no setting is") from None
+
+
+def checked(values: Mapping[str, Any], where: str) -> Settings:
+    """The settings of these values, which are `where`; the environment goes before them.
+
+    Raises:
+        UsageError: a setting is missing, unknown or out of range; names all of them.
+    """
     try:
-        return Settings(**{**values, **instead})
+        return Settings(**values)
     except ValidationError as error:
         faults = "\n".join(f"  {_describe(fault)}" for fault in error.errors(include_url=False))
-        raise UsageError(f"the settings in {file} are wrong:\n{faults}") from error
+        raise UsageError(f"the settings {where} are wrong:\n{faults}") from error
 
 
 _OF_ANOTHER_KIND = ("dict_type", "tuple_type", "model_type")

@@ -40,6 +40,10 @@ class BrokerAwayError(Exception):
     """A broker, or the whole cluster, did not answer or refused to; says why in one line."""
 
 
+class SizesDeniedError(BrokerAwayError):
+    """A broker shows no log directory at all: what it answers to a user who may not ask, without any error."""
+
+
 class ClusterLogs:
     """The topics of a cluster, and the sizes and offsets of its logs."""
 
@@ -97,7 +101,7 @@ class ClusterLogs:
         """
         self._librdkafka.poll(0)  # what it has to complain about piles up otherwise
         try:
-            described = self._ask(lambda admin: admin.describe_topics(None if names is None else sorted(names)))
+            described = self.ask(lambda admin: admin.describe_topics(None if names is None else sorted(names)))
         except BrokerAwayError:
             self._failed_descriptions += 1
             if self._failed_descriptions % _FAILURES_BEFORE_BOOTSTRAP == 0:
@@ -132,7 +136,7 @@ class ClusterLogs:
         asked: dict[str, list[int]] = {}
         for partition in sorted(partitions):
             asked.setdefault(partition.topic, []).append(partition.partition)
-        return stored_bytes(self._ask(lambda admin: admin.describe_log_dirs(asked, brokers=[broker])))
+        return stored_bytes(self.ask(lambda admin: admin.describe_log_dirs(asked, brokers=[broker])))
 
     def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """Where the log of each partition starts and ends; all of them, or none.
@@ -173,7 +177,7 @@ class ClusterLogs:
             return {}
         asked = [ConfigResource(ConfigResourceType.TOPIC, topic, [_CLEANUP_POLICY]) for topic in sorted(topics)]
         try:
-            answers = self._ask(lambda admin: admin.describe_configs(asked, config_filter="all"))
+            answers = self.ask(lambda admin: admin.describe_configs(asked, config_filter="all"))
         except BrokerAwayError:
             return {}
         return {
@@ -199,10 +203,15 @@ class ClusterLogs:
             return {}
         return {
             TopicPartition(partition.topic, partition.partition): found.offset
-            for partition, found in self._ask(lambda admin: admin.list_partition_offsets(asked, isolation)).items()
+            for partition, found in self.ask(lambda admin: admin.list_partition_offsets(asked, isolation)).items()
         }
 
-    def _ask(self, question: Callable[[Any], T]) -> T:
+    def ask(self, question: Callable[[Any], T]) -> T:
+        """The answer to whatever is asked by kafka-python's administration client.
+
+        Raises:
+            BrokerAwayError: there is none.
+        """
         try:
             return question(self._connected())
         except BrokerAwayError:
@@ -240,13 +249,13 @@ def stored_bytes(answers: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, i
     """What a broker's answers to DescribeLogDirs say that its replicas hold, in bytes.
 
     Raises:
-        BrokerAwayError: it shows no log directory, or can read none of them.
+        SizesDeniedError: it shows no log directory.
+        BrokerAwayError: it can read none of them.
     """
     directories = [directory for answer in answers for directory in answer["log_dirs"]]
     if not directories:
-        # What a broker answers to a user who may not ask, without any error.
-        raise BrokerAwayError(
-            "it shows no log directories: the monitor's user needs the operation Describe on the resource Cluster"
+        raise SizesDeniedError(
+            "it shows no log directories: the user in kafka.client needs the operation Describe on the resource Cluster"
         )
     faults = {
         directory["log_dir"]: for_code(directory["error_code"])

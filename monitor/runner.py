@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 
 import structlog
@@ -84,19 +84,14 @@ class Monitor:
             surveyor = Surveyor(cluster, settings, self._own_topics, self._group, told_before=self._told_before)
             resources.callback(surveyor.close)
             resources.callback(cluster.close)  # called first: it ends what the surveyor's threads wait for
-            due_at = time.monotonic()
-            while not stop.is_set():
+            for _ in rounds(settings.interval_s, stop):
                 survey = surveyor.survey()
-                report = _report(survey, estimates)
+                report = report_of(survey, estimates)
                 if report is not None:
                     publisher.publish(report.model_copy(update={"group": self._group}))
-                before, standing = standing, _standing(survey, report, publisher.fault)
+                before, standing = standing, standing_of(survey, report, publisher.fault)
                 _tell(before, standing)
                 observe(report, standing)
-                # A round that took too long is followed by the next one that is due, not by all that were missed.
-                missed = max(0.0, time.monotonic() - due_at) // settings.interval_s
-                due_at += (missed + 1) * settings.interval_s
-                stop.wait(due_at - time.monotonic())
             log.info("monitor stopped")
 
     def _told_before(self) -> WriteSpeeds | None:
@@ -113,7 +108,19 @@ class Monitor:
             return None
 
 
-def _report(survey: Survey, estimates: SpeedEstimates) -> WriteSpeedReport | None:
+def rounds(interval_s: float, stop: threading.Event) -> Iterator[None]:
+    """One now, and one each interval from then on, until `stop` is set."""
+    due_at = time.monotonic()
+    while not stop.is_set():
+        yield
+        # A round that took too long is followed by the next one that is due, not by all that were missed.
+        missed = max(0.0, time.monotonic() - due_at) // interval_s
+        due_at += (missed + 1) * interval_s
+        stop.wait(due_at - time.monotonic())
+
+
+def report_of(survey: Survey, estimates: SpeedEstimates) -> WriteSpeedReport | None:
+    """What a round comes to, once the estimates have taken it in; None while it is not known what is of interest."""
     if survey.interest is None:
         return None
     estimates.follow(survey.interest.leaders)
@@ -135,7 +142,8 @@ def _report(survey: Survey, estimates: SpeedEstimates) -> WriteSpeedReport | Non
     )
 
 
-def _standing(survey: Survey, report: WriteSpeedReport | None, publishing_fails: str | None) -> Standing:
+def standing_of(survey: Survey, report: WriteSpeedReport | None, publishing_fails: str | None = None) -> Standing:
+    """How things stand after a round."""
     leaders = survey.interest.leaders if survey.interest else {}
     return Standing(
         partitions=frozenset(leaders),

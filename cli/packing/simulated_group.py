@@ -49,6 +49,11 @@ class SimulatedGroup:
             {partition.key: report.consumer for report in self._reports.values() for partition in report.partitions}
         )
 
+    @property
+    def consumers(self) -> frozenset[ConsumerId]:
+        """Those that exist, with or without partitions."""
+        return frozenset(self._reports)
+
     def measured(self, at: float, speeds: WriteSpeeds) -> None:
         """Time passes until then, which must not go back, and speeds come."""
         while self._now + TICK_S < at:

@@ -12,15 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from app import figures
-from cli.terminal.bars import Scale, axis, bar
+from cli.terminal.consumer_bars import ConsumerBars
 from cli.terminal.glyphs import (
     ASCII,
-    BAD,
     CONSUMER_COURSE,
     FAINT,
     GOOD,
     LAG_COURSE,
-    OVERLOAD,
     SPEED_COURSE,
     STRONG,
     UNICODE,
@@ -31,16 +29,9 @@ from cli.terminal.glyphs import (
 )
 from cli.terminal.sparkline import resample, sparkline
 from domain.group_view.decision_log import DecisionRecord
-from domain.group_view.view import ConsumerView, GroupView, Sample, Transit
-from domain.messages import ConsumerState
+from domain.group_view.view import GroupView, Sample, Transit
 from sandbox.incident import Incident
 
-_LEFT_OF_BARS = 6
-"""Characters of a consumer's line: its mark and number."""
-_LOAD = 10
-"""Characters of its load."""
-_AROUND_BARS = _LEFT_OF_BARS + 22
-"""Characters of a consumer's line without its bar: mark and number, and speed, share, partitions."""
 _OTHER_LINES = 7
 """Title, rule, headline, three empty lines, and the one that the cursor is on."""
 _LAYOUTS = ((True, 3), (False, 3), (False, 2), (False, 1))
@@ -75,21 +66,22 @@ class GroupScreen:
         width = options.max_width
         yield self._title(glyphs)
         yield Rule(characters=glyphs.rule, style=FAINT)
+        bars = ConsumerBars(self.view.consumers, self.capacity, self.packing, self.palette, glyphs, colours, width)
         fixed = [
-            *self._topics(glyphs, colours, width),
+            *bars.topics(self.view.speeds),
             *self._transits(glyphs, width),
             *self._incidents(glyphs, width, _INCIDENTS if options.max_height >= _ROOMY else 1),
         ]
         courses = [] if self.group else list(self._courses(glyphs, width))
         room = options.max_height - _OTHER_LINES - len(fixed) - len(courses)
         for airy, shown in _LAYOUTS:
-            consumers = list(self._consumers(glyphs, colours, width, airy))
+            consumers = list(bars.blocks(airy=airy))
             decisions = list(self._decisions(glyphs, width, shown))
             if sum(map(len, consumers)) + len(decisions) <= room:
                 break
         yield self._headline(glyphs)
         yield Text()
-        yield from self._fitted(consumers, room - len(decisions))
+        yield from bars.fitted(consumers, room - len(decisions))
         yield from fixed
         yield Text()
         yield from decisions
@@ -128,73 +120,6 @@ class GroupScreen:
                 line.append("   ")
             line.append(f"{name} ", FAINT).append(value, STRONG)
         return line
-
-    def _consumers(self, glyphs: Glyphs, colours: bool, width: int, airy: bool) -> Iterator[list[Text]]:
-        """The lines of the heading, and then those of each consumer."""
-        consumers = self.view.consumers
-        if not consumers:
-            yield [Text("no consumers yet", style=FAINT)]
-            return
-        scale = Scale.over(
-            [consumer.load for consumer in consumers], self.capacity, self.packing, max(10, width - _AROUND_BARS)
-        )
-        heading = axis(scale, glyphs, figures.speed(self.packing), figures.speed(self.capacity), _LOAD)
-        partitions = f"{'partitions':>{_AROUND_BARS - _LEFT_OF_BARS - _LOAD}}"
-        yield [Text.assemble(" " * _LEFT_OF_BARS, heading, (partitions, FAINT), no_wrap=True)]
-        air = [Text(" " * _LEFT_OF_BARS).append_text(bar((), scale, self.palette, glyphs, colours))] if airy else []
-        for place, consumer in enumerate(consumers):
-            yield [*(air if place else ()), *self._consumer(consumer, scale, glyphs, colours)]
-
-    def _consumer(self, consumer: ConsumerView, scale: Scale, glyphs: Glyphs, colours: bool) -> list[Text]:
-        mark, style, words = _condition(consumer, glyphs)
-        share = consumer.load / self.capacity
-        picture = bar(consumer.partitions, scale, self.palette, glyphs, colours)
-        inside = words is not None and consumer.load == 0 and len(words) < scale.width
-        if words is not None and inside:
-            picture = Text.assemble((words, style), picture[len(words) :])
-        line = Text.assemble(
-            (mark, style),
-            (f"{consumer.consumer:>4} ", STRONG),
-            picture,
-            f" {figures.speed(consumer.load):>9}",
-            (f"{share:>6.0%}", OVERLOAD if share > 1 else Style.null()),
-            f"{len(consumer.partitions):>6}",
-            no_wrap=True,
-        )
-        if words is None or inside:
-            return [line]
-        return [line, Text(f"{' ' * _LEFT_OF_BARS}{words}", style=style, no_wrap=True, overflow="ellipsis")]
-
-    def _fitted(self, consumers: list[list[Text]], room: int) -> Iterator[Text]:
-        """The lines of the consumers (the first are the heading), as far as there is room for all or for the first."""
-        total = sum(map(len, consumers))
-        used = 0
-        for place, lines in enumerate(consumers):
-            # One line is kept for the sum, and at least one consumer is shown.
-            if total > room and place > 1 and used + len(lines) > room - 1:
-                rest = self.view.consumers[place - 1 :]
-                load = figures.speed(sum(consumer.load for consumer in rest))
-                yield Text(
-                    f"{' ' * _LEFT_OF_BARS}and {figures.plural(len(rest), 'more consumer')}: {load}", style=FAINT
-                )
-                return
-            used += len(lines)
-            yield from lines
-
-    def _topics(self, glyphs: Glyphs, colours: bool, width: int) -> Iterator[Text]:
-        """What the colours, or fills, mean, with the write speed of each topic."""
-        speeds: dict[str, float] = {}
-        for partition, speed in self.view.speeds.items():
-            speeds[partition.topic] = speeds.get(partition.topic, 0.0) + speed
-        if not speeds:
-            return
-        line = Text(" " * 6, no_wrap=True, overflow="ellipsis")
-        for topic in sorted(speeds):
-            swatch = glyphs.swatch if colours else self.palette.fill(topic, glyphs) * 2
-            line.append(swatch, self.palette.style(topic)).append(f" {topic} ")
-            line.append(f"{figures.speed(speeds[topic])}   ", FAINT)
-        line.truncate(width, overflow="ellipsis")
-        yield line
 
     def _transits(self, glyphs: Glyphs, width: int) -> Iterator[Text]:
         moving = [transit for transit in self.view.transits if transit.is_migration]
@@ -270,19 +195,6 @@ def decision_words(decision: DecisionRecord) -> str:
         f"{figures.plural(decision.consumers, 'consumer')}, "
         f"{figures.plural(decision.migrations, 'migration')}, Rscore {decision.rscore:.2f}"
     )
-
-
-def _condition(consumer: ConsumerView, glyphs: Glyphs) -> tuple[str, Style, str | None]:
-    """The mark of a consumer, its style, and what there is to say of it, if anything."""
-    if consumer.silent:
-        return glyphs.silent, BAD, "silent: no report from it"
-    match consumer.state:
-        case ConsumerState.STARTING:
-            return glyphs.starting, WAITING, "starting" if consumer.reason is None else f"starting: {consumer.reason}"
-        case ConsumerState.DEGRADED:
-            return glyphs.degraded, WARNING, f"degraded: {consumer.reason or 'it gives no reason'}"
-        case _:
-            return glyphs.ready, GOOD, consumer.reason
 
 
 def _transit(transit: Transit, glyphs: Glyphs) -> str:

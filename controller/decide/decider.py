@@ -218,6 +218,12 @@ class Decider:
         return pose(self._situation(at, why), self.settings, forced=bool(self._placed[1]))
 
     def answered(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
+        """What is decided by the answer, which holds from now on."""
+        decision = self.judged(at, number, question, solution)
+        self.decided(at, decision)
+        return decision
+
+    def judged(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
         """Mends the answer where the group has changed meanwhile, and judges it by how things are now."""
         then, now = question.situation, self._situation(at, question.situation.triggers)
         changed = (then.planned, then.taken, then.sizes.keys()) != (now.planned, now.taken, now.sizes.keys())
@@ -229,7 +235,7 @@ class Decider:
             solution = replace(solution, status=Status.FEASIBLE, lower_bound=0.0)
         plan = self._made_possible(question, self._with_unmeasured(solution.assignment))
         plan = Assignment({p: c for p, c in plan.items() if p in question.problem.speeds})
-        return self._decide(at, number, question, replace(solution, assignment=plan))
+        return self._judge(at, number, question, replace(solution, assignment=plan))
 
     def decided(self, at: float, decision: Decision) -> None:
         """What a decision of this epoch changes, whether or not it is carried out."""
@@ -247,7 +253,12 @@ class Decider:
             self.restraints.carried_out(at, decision)
 
     def _decide(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
-        decision = decide(
+        decision = self._judge(at, number, question, solution)
+        self.decided(at, decision)
+        return decision
+
+    def _judge(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
+        return decide(
             number=number,
             epoch=self.epoch,
             at=at,
@@ -255,8 +266,6 @@ class Decider:
             solution=solution,
             restraints=self.restraints,
         )
-        self.decided(at, decision)
-        return decision
 
     def _situation(self, at: float, why: tuple[Trigger, ...]) -> Situation:
         readers = self.group.assignment
