@@ -26,6 +26,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "explain": "Say in words what the controller decided, and why: why it scaled or did not, why each "
         "partition moved.",
         "status": "Show the group as it stands: who reads what, how fast it is written to, what was decided last.",
+        "watch": "Say live what kcga would do with a group of any consumers, and what that would save. Nothing is "
+        "joined, and nothing written to Kafka.",
         "plan": "Say what the controller would do if it decided now, and why: a dry run that changes nothing.",
         "record": "Write the speeds that the monitor publishes as a stream that kcga simulate replays.",
         "doctor": "Check everything that kcga needs here: Java, brokers, rights, topics, clocks, Spark, the lake; say "

@@ -23,6 +23,8 @@ class Component(StrEnum):
     CONSUMER = "consumer"
     OPERATOR = "operator"
     """Whoever calls `kcga pause`, `resume`, `replan`, `explain`, `status`, `plan` or `lake verify`."""
+    WATCHER = "watcher"
+    """Whoever calls `kcga watch`: nothing of what it may do changes anything."""
 
 
 CLUSTER = "kafka-cluster"
@@ -57,6 +59,7 @@ def rights(settings: Settings) -> tuple[Right, ...]:
         *_of_controller(settings),
         *_of_consumer(settings),
         *_of_operator(settings),
+        *_of_watcher(settings),
     )
 
 
@@ -71,10 +74,7 @@ def operations_on(settings: Settings, resource: Resource, name: str) -> frozense
 
 def _of_monitor(settings: Settings) -> Iterator[Right]:
     component, topics = Component.MONITOR, settings.topics
-    yield Right(component, Resource.CLUSTER, CLUSTER, ("Describe",), why="asks for the sizes of logs")
-    for name, prefixed in _data_topics(settings):
-        operations = ("Describe", "DescribeConfigs")
-        yield Right(component, Resource.TOPIC, name, operations, prefixed, "asks for offsets and the cleanup policy")
+    yield from _to_measure(settings, component)
     yield Right(component, Resource.GROUP, settings.kafka.group, ("Describe",), why="asks for the group's commits")
     why = "publishes write speeds; reads what the monitor before it told"
     yield Right(component, Resource.TOPIC, topics.write_speed, ("Read", "Write"), why=why)
@@ -116,6 +116,19 @@ def _of_operator(settings: Settings) -> Iterator[Right]:
     yield Right(component, Resource.GROUP, READERS, ("Read",), prefixed=True, why="kcga explain, status, plan")
     for name, prefixed in _data_topics(settings):
         yield Right(component, Resource.TOPIC, name, ("Describe",), prefixed, "kcga lake verify")
+
+
+def _of_watcher(settings: Settings) -> Iterator[Right]:
+    yield from _to_measure(settings, Component.WATCHER)
+    why = "asks for the group's members and commits"
+    yield Right(Component.WATCHER, Resource.GROUP, settings.kafka.group, ("Describe",), why=why)
+
+
+def _to_measure(settings: Settings, component: Component) -> Iterator[Right]:
+    yield Right(component, Resource.CLUSTER, CLUSTER, ("Describe",), why="asks for the sizes of logs")
+    for name, prefixed in _data_topics(settings):
+        operations = ("Describe", "DescribeConfigs")
+        yield Right(component, Resource.TOPIC, name, operations, prefixed, "asks for offsets and the cleanup policy")
 
 
 def _data_topics(settings: Settings) -> Iterator[tuple[str, bool]]:

@@ -106,6 +106,7 @@ def test_json_has_one_object_for_each_right(tmp_path: Path) -> None:
         "User:my-controller",
         "User:my-consumer",
         "User:my-operator",
+        "User:my-watcher",
     }
     assert all(line["operations"] for line in lines)
 

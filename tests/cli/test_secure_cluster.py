@@ -15,11 +15,13 @@ from app.java import Java
 from app.settings import Settings, load
 from app.topics import Cluster as Topics
 from cli.doctor.kafka import check_kafka
+from cli.live.decide.watcher import Moment
 from cli.rights import Component, Resource, rights
 from consumer.verify import verify
 from controller.local_processes import LocalProcesses
 from domain.messages import Action, ConsumerCommand, PartitionRef
 from domain.topics import METADATA
+from tests.cli.ordinary_group import RdkafkaGroup, producing, wait_for_group
 from tests.secure_cluster import (
     DATA,
     PASSWORD,
@@ -260,3 +262,38 @@ def test_who_has_no_right_to_it_cannot_depose_the_controller_nor_fence_a_consume
         with pytest.raises(KafkaException) as raised:
             producer.init_transactions(30)
         assert raised.value.args[0].code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+WATCHED = "shipping"
+
+
+def watch(file: Path) -> subprocess.CompletedProcess[str]:
+    arguments = ("--settings", str(file), "--group", WATCHED, "--for", "15", "--output", "json")
+    return subprocess.run(command("watch", *arguments), capture_output=True, text=True, timeout=WITHIN_S, check=False)
+
+
+def test_a_watch_needs_no_right_that_changes_anything_and_says_which_it_lacks(
+    cluster: Cluster, settings_of: SettingsOf
+) -> None:
+    file, may_all = settings_of("watcher"), cluster.client("admin")
+    settings = load(file)
+    settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"group": WATCHED})})
+    wanted = [right for right in rights(settings) if right.component is Component.WATCHER]
+    assert {operation for right in wanted for operation in right.operations} == {"Describe", "DescribeConfigs"}
+    with RdkafkaGroup(may_all, WATCHED, DATA) as group, producing(may_all, DATA, {0: 5_000, 1: 5_000}):
+        group.join()
+        group.join()
+        wait_for_group(may_all, WATCHED, members=2)
+        assert "kcga acls prints" in watch(file).stderr
+        cluster.grant([right for right in wanted if right.resource is not Resource.CLUSTER])
+        assert "the operation Describe on the resource Cluster" in watch(file).stderr
+        cluster.grant(wanted)
+        wait_until(lambda: set(group.assigned.values()) == {1})
+        before = dict(group.rebalances)
+        done = watch(file)
+        assert done.returncode == 0, done.stderr
+        assert group.rebalances == before
+    moments = [Moment.model_validate_json(line) for line in done.stdout.splitlines()]
+    assert moments[-1].consumers == 2
+    assert moments[-1].decision is not None, moments[-1].troubles
+    assert moments[-1].decision.assignment

@@ -1,0 +1,170 @@
+"""`kcga watch`: advice beside a group of any consumers, which goes on as it is."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from app.errors import UsageError
+from app.interrupts import stop_on_signals
+from app.settings import Settings, checked, read
+from cli.files.stream_file import Measurement, write_stream
+from cli.live.decide import words
+from cli.live.decide.watcher import Moment
+from cli.live.watch import Look, look_at
+from cli.options import OutputFormat
+from cli.terminal import standard_output
+from cli.terminal.glyphs import TopicPalette
+from cli.terminal.watch_screen import WatchScreen
+from controller.settings import HIGHEST_CONSUMER
+from solver import Problem, Solution, solve
+
+QUIET_S = 10.0
+"""So long at most without a word where there is no terminal."""
+UNUSED: Mapping[str, Any] = {
+    "monitor": {"topics": ["^"]},
+    "consumer": {"spark_master": "local", "lake_root": "/"},
+}
+"""What settings must say, and nobody looks at here."""
+
+
+def watch(
+    group: Annotated[str, typer.Option(help="The consumer group, of any consumers. It goes on as it is.")],
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="Its brokers (host:port), in place of those of the settings.")
+    ] = None,
+    capacity: Annotated[
+        float | None,
+        typer.Option(help="What one of its consumers reads at most, in bytes/s, in place of consumer_capacity."),
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(help="A name, or a regular expression that begins with ^; all that the group reads unless given."),
+    ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings", "-s", help="A file (TOML) with [kafka], [controller] and [monitor], as far as needed."
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--for", min=1, help="End by itself after so many seconds; else with Ctrl-C.")
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="Also write the speeds as a stream that kcga simulate replays (.csv or .csv.gz)."),
+    ] = None,
+    output: Annotated[
+        OutputFormat, typer.Option(help="A picture, lines where there is no terminal, or a line of JSON each interval.")
+    ] = OutputFormat.TEXT,
+) -> None:
+    topics = tuple(topic or ())
+    asked = _settings(settings, group, bootstrap_servers, capacity, topics)
+    with stop_on_signals() as stop, _shown(output) as show:
+
+        def looks() -> Iterator[Look]:
+            began = time.monotonic()
+            for look in look_at(asked, topics, stop, _solve):
+                show(look.moment)
+                yield look
+                if seconds is not None and time.monotonic() - began >= seconds:
+                    return
+
+        if record is None:
+            deque(looks(), maxlen=0)
+        else:
+            write_stream(record, _measurements(looks()))
+
+
+def _solve(problem: Problem, engine: str) -> Solution:
+    with standard_output.kept_for_the_result():
+        return solve(problem, engine)
+
+
+def _measurements(looks: Iterable[Look]) -> Iterator[Measurement]:
+    known = (look.speeds.bytes_per_s for look in looks if look.speeds is not None and look.speeds.bytes_per_s)
+    yield from (Measurement(iteration, speeds) for iteration, speeds in enumerate(known))
+
+
+def _settings(
+    file: Path | None,
+    group: str,
+    bootstrap_servers: str | None,
+    capacity: float | None,
+    topics: tuple[str, ...],
+) -> Settings:
+    """Those of the file, if there is one, and in place of them what options say.
+
+    Raises:
+        UsageError: something is wrong, or missing.
+    """
+    if file is None and (bootstrap_servers is None or capacity is None):
+        raise UsageError(
+            "where the brokers are, and what one consumer reads at most, is not known: give --bootstrap-servers and "
+            "--capacity, or --settings with a file that says it"
+        )
+    values: dict[str, Any] = {"controller": {"max_consumers": HIGHEST_CONSUMER}} if file is None else read(file)
+    values = {**UNUSED, **values}
+    options: tuple[tuple[str, str, Any], ...] = (
+        ("kafka", "group", group),
+        ("kafka", "bootstrap_servers", bootstrap_servers),
+        ("controller", "consumer_capacity", capacity),
+        ("monitor", "topics", topics or None),
+    )
+    for section, name, value in options:
+        if value is not None and isinstance(own := values.get(section, {}), Mapping):
+            values[section] = {**own, name: value}
+    found = checked(values, "of the options" if file is None else f"in {file}")
+    for section, name, value in options:
+        if value is not None and getattr(getattr(found, section), name) != value:
+            variable = f"KCGA_{section}__{name}".upper()
+            raise UsageError(f"the environment says otherwise than the options: unset {variable}")
+    return found
+
+
+@contextmanager
+def _shown(output: OutputFormat) -> Iterator[Callable[[Moment], None]]:
+    """What shows moments, one after the other."""
+    console = Console()
+    if output is OutputFormat.JSON:
+        yield lambda moment: print(moment.model_dump_json(), flush=True)  # noqa: T201
+    elif console.is_terminal and not console.is_dumb_terminal:
+        palette = TopicPalette()
+        # Drawn by update() alone.
+        with Live(console=console, auto_refresh=False) as live:
+            yield lambda moment: live.update(WatchScreen(moment, palette), refresh=True)
+    else:
+        lines = _Lines(console)
+        yield lines.show
+        lines.close()
+
+
+class _Lines:
+    """Says how things stand once in a while, at once what is new, and all of it at the end."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._newest: Moment | None = None
+        self._said: Moment | None = None
+        self._known: frozenset[str] = frozenset()
+
+    def show(self, moment: Moment) -> None:
+        self._newest, remarks = moment, frozenset(words.remarks(moment))
+        if self._said is None or moment.at - self._said.at >= QUIET_S or not remarks <= self._known:
+            self._known = remarks
+            self._say(moment)
+
+    def close(self) -> None:
+        if self._newest is not None and self._newest is not self._said:
+            self._say(self._newest)
+
+    def _say(self, moment: Moment) -> None:
+        self._said = moment
+        for sentence in words.account(moment):
+            self._console.print(sentence, markup=False, highlight=False, soft_wrap=True)

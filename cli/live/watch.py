@@ -1,0 +1,132 @@
+"""`kcga watch`: looks at a group that is not kcga's, round after round. It asks, and neither joins nor writes anything.
+
+Speeds and lags are measured as the monitor measures them, who reads what is asked of the group's coordinator, and what
+that means is `cli.live.decide.watcher`.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+
+from app.errors import KcgaError, UsageError
+from app.settings import Settings
+from cli.live.decide.membership import Membership, Protocol
+from cli.live.decide.onlooker import Solve
+from cli.live.decide.watcher import Moment, Watcher
+from cli.live.membership import NoSuchGroupError, committed_topics, membership
+from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
+from monitor.cluster_logs import BrokerAwayError, ClusterLogs, SizesDeniedError
+from monitor.connection import ConnectionSettingsError
+from monitor.measure.changes import Standing, changes
+from monitor.measure.estimates import SpeedEstimates
+from monitor.measure.interest import topics_of_interest
+from monitor.runner import report_of, rounds, standing_of
+from monitor.survey import Surveyor
+
+
+class Look(NamedTuple):
+    moment: Moment
+    speeds: WriteSpeeds | None
+    """As they were measured; None while it is not known what there is to measure."""
+
+
+def look_at(settings: Settings, topics: tuple[str, ...], stop: threading.Event, solve: Solve) -> Iterator[Look]:
+    """A look each interval, until `stop` is set. Whatever is away is waited for, once the first look was taken.
+
+    Args:
+        settings: the group and its cluster, how it is measured, and the controller whose advice is asked.
+        topics: names and expressions, in place of those that settings name; none for those that the group reads.
+        stop: ends it.
+        solve: answers the controller's questions.
+
+    Raises:
+        UsageError: the clients refuse their settings.
+        KcgaError: at first: no broker answers, there is no such group, it reads nothing, or a right is missing.
+    """
+    group = settings.kafka.group
+    with ExitStack() as resources:
+        cluster = _cluster(settings)
+        resources.callback(cluster.close)
+        with _answering(settings):
+            topics = _topics_of(cluster, group, topics)
+            _require_measurable(cluster, topics)
+        measured = settings.monitor.model_copy(update={"topics": topics})
+        surveyor = Surveyor(cluster, measured, group=group)
+        resources.callback(surveyor.close)
+        resources.callback(cluster.close)  # called first: it ends what the surveyor's threads wait for
+        estimates = SpeedEstimates(measured.window_s, measured.hold_s)
+        watcher = Watcher(group, settings.controller, solve)
+        began_at, began = time.time(), time.monotonic()
+        for _ in rounds(measured.interval_s, stop):
+            survey = surveyor.survey()
+            report = report_of(survey, estimates)
+            troubles = list(_troubles(standing_of(survey, report)))
+            found: Membership | None = None
+            try:
+                found = membership(cluster, group)
+            except NoSuchGroupError as error:
+                found = Membership(Protocol.CLASSIC, "Dead")
+                troubles.append(str(error))
+            except (BrokerAwayError, KcgaError) as error:
+                troubles.append(f"who is in the group is not told: {error}")
+            speeds = report.speeds if report is not None else None
+            at = began_at + time.monotonic() - began
+            yield Look(watcher.look(at, found, speeds, survey.committed, troubles), speeds)
+
+
+def _cluster(settings: Settings) -> ClusterLogs:
+    kafka = settings.kafka
+    try:
+        return ClusterLogs(kafka.bootstrap_servers, kafka.client, settings.monitor.request_timeout_s)
+    except ConnectionSettingsError as error:
+        raise UsageError(f"kafka.client: {error}") from error
+
+
+@contextmanager
+def _answering(settings: Settings) -> Iterator[None]:
+    try:
+        yield
+    except BrokerAwayError as error:
+        kafka = settings.kafka
+        raise KcgaError(
+            f"Kafka at {kafka.bootstrap_servers} does not tell how the group {kafka.group} stands: {error}; is it "
+            "running, and has its user the rights that kcga acls prints for the watcher?"
+        ) from error
+
+
+def _topics_of(cluster: ClusterLogs, group: str, named: tuple[str, ...]) -> tuple[str, ...]:
+    read = membership(cluster, group).topics
+    topics = named or tuple(sorted(read or committed_topics(cluster, group)))
+    if not topics:
+        raise KcgaError(
+            f"nobody in the group {group} reads a topic, and it has committed nothing: name some by --topic"
+        )
+    return topics
+
+
+def _require_measurable(cluster: ClusterLogs, topics: tuple[str, ...]) -> None:
+    """Who may not see topics or sizes learns it before anything is shown; a broker that is away is waited for later."""
+    interest = topics_of_interest(topics, cluster.topics())
+    if not interest.topics:
+        raise KcgaError(f"no such topic, or no right to describe it: {', '.join(topics)}")
+    led: dict[int, set[TopicPartition]] = {}
+    for partition, leader in interest.leaders.items():
+        if leader is not None:
+            led.setdefault(leader, set()).add(partition)
+    for broker, partitions in led.items():
+        try:
+            cluster.sizes(broker, partitions)
+        except SizesDeniedError:
+            raise
+        except BrokerAwayError:
+            continue
+
+
+def _troubles(standing: Standing) -> Iterator[str]:
+    for change in changes(Standing(), standing):
+        if change.is_trouble:
+            details = ", ".join(f"{name}: {value}" for name, value in change.details.items())
+            yield f"{change.event} ({details})"

@@ -1,0 +1,143 @@
+"""Groups that are not kcga's: real consumers of librdkafka and of Java, under a load that goes on."""
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from app.jars import KAFKA, obtain
+from app.java import Java
+
+SOURCE = Path(__file__).parent / "JavaGroup.java"
+PAUSE_S = 0.1
+COMMIT_EVERY_MS = 500
+QUIET = {"log_level": 0}
+"""Brokers that are away are away on purpose."""
+WITHIN_S = 300.0
+
+
+class RdkafkaGroup:
+    """Members of librdkafka, each in a thread.
+
+    Args:
+        settings: of the members, by librdkafka's names, those of the connection included.
+        group: its name.
+        topic: what they read.
+    """
+
+    def __init__(self, settings: Mapping[str, str], group: str, topic: str) -> None:
+        self._settings: dict[str, Any] = {
+            **settings,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "auto.commit.interval.ms": COMMIT_EVERY_MS,
+            "statistics.interval.ms": 200,
+            **QUIET,
+        }
+        self._topic = topic
+        self._members: list[tuple[threading.Event, threading.Thread]] = []
+        self.rebalances: dict[int, int] = {}
+        """Of each member, as it counts them itself."""
+        self.assigned: dict[int, int] = {}
+        """How many partitions each member has, as it knows."""
+
+    def join(self) -> None:
+        """One more."""
+        number, leaves = len(self._members), threading.Event()
+        member = threading.Thread(target=self._read, args=(number, leaves))
+        self._members.append((leaves, member))
+        member.start()
+
+    def leave(self) -> None:
+        """The newest does."""
+        leaves, member = self._members.pop()
+        leaves.set()
+        member.join()
+
+    def _read(self, number: int, leaves: threading.Event) -> None:
+        def told(statistics: str) -> None:
+            of_group = json.loads(statistics).get("cgrp", {})
+            self.rebalances[number] = of_group.get("rebalance_cnt", 0)
+            self.assigned[number] = of_group.get("assignment_size", 0)
+
+        settings = {**self._settings, "client.id": f"app-{number}", "stats_cb": told}
+        consumer = Consumer(settings)
+        consumer.subscribe([self._topic])
+        while not leaves.is_set():
+            consumer.consume(500, PAUSE_S)
+        consumer.close()
+
+    def __enter__(self) -> "RdkafkaGroup":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for leaves, _thread in self._members:
+            leaves.set()
+        for _leaves, thread in self._members:
+            thread.join()
+
+
+@contextmanager
+def java_group(
+    java: Java, servers: str, group: str, topic: str, protocol: str, members: int, log: Path
+) -> Iterator[None]:
+    """Members of Kafka's own client, all in one process."""
+    jars = ":".join(map(str, obtain(KAFKA)))
+    command = [str(java.executable), "-Xmx256m", "-XX:+UseSerialGC", "-cp", jars, str(SOURCE)]
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [*command, servers, group, topic, protocol, str(members)], stdin=subprocess.PIPE, stdout=out, stderr=out
+        )
+    try:
+        yield
+    finally:
+        process.communicate(timeout=60)
+
+
+@contextmanager
+def producing(settings: Mapping[str, str], topic: str, bytes_per_s: Mapping[int, int]) -> Iterator[None]:
+    """So much is written to each partition of the topic, in small records, all the while."""
+    over = threading.Event()
+
+    def produce() -> None:
+        producer = Producer({**settings, **QUIET})
+        while not over.wait(PAUSE_S):
+            for partition, speed in bytes_per_s.items():
+                producer.produce(topic, b"x" * max(1, round(speed * PAUSE_S)), partition=partition)
+            producer.poll(0)
+        producer.flush(30)
+
+    writer = threading.Thread(target=produce)
+    writer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writer.join()
+
+
+def until(looks: Iterator[Any], condition: Callable[[Any], bool], most: int = 3_000) -> Any:
+    """The first look of which that holds; there are several a second."""
+    for _, look in zip(range(most), looks, strict=False):
+        if condition(look):
+            return look
+    raise AssertionError("it has not come to that")
+
+
+def wait_for_group(settings: Mapping[str, str], group: str, members: int = 1) -> None:
+    """Until so many have joined."""
+    admin = AdminClient({**settings})
+    deadline = time.monotonic() + WITHIN_S
+    while True:
+        with suppress(KafkaException):  # who coordinates the group may be decided just now
+            if len(admin.describe_consumer_groups([group])[group].result(30).members) >= members:
+                return
+        assert time.monotonic() < deadline, "nobody joins"
+        time.sleep(0.2)

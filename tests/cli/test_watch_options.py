@@ -1,0 +1,97 @@
+"""What `kcga watch` refuses, and what it makes of a coordinator's answers. No cluster."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from typer.testing import CliRunner
+
+from app.errors import KcgaError, UsageError
+from cli.live.decide.membership import Protocol
+from cli.live.membership import NoSuchGroupError, membership
+from cli.main import app
+from domain.partitions import TopicPartition
+from monitor.cluster_logs import BrokerAwayError, ClusterLogs
+
+
+def refusal(*options: str) -> str:
+    done = CliRunner().invoke(app, ["watch", "--group", "billing", *options])
+    assert isinstance(done.exception, UsageError), done.output
+    return str(done.exception)
+
+
+HERE = ("--bootstrap-servers", "127.0.0.1:1")
+
+
+def test_brokers_and_a_capacity_are_needed() -> None:
+    assert "--bootstrap-servers and --capacity" in refusal()
+    assert "--bootstrap-servers and --capacity" in refusal(*HERE)
+    assert "--bootstrap-servers and --capacity" in refusal("--capacity", "100")
+
+
+def test_what_is_out_of_range_is_named(tmp_path: Path) -> None:
+    assert "controller.consumer_capacity" in refusal(*HERE, "--capacity", "0")
+    assert "monitor.topics" in refusal(*HERE, "--capacity", "100", "--topic", "no topic")
+    file = tmp_path / "settings.toml"
+    file.write_text("[kafka]\ngroup = 'another'\n")
+    assert "kafka.bootstrap_servers: field required" in refusal("--settings", str(file))
+    file.write_text("kafka = 1")
+    assert "kafka" in refusal("--settings", str(file))
+
+
+def test_an_environment_that_says_otherwise_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KCGA_KAFKA__GROUP", "another")
+    assert "unset KCGA_KAFKA__GROUP" in refusal(*HERE, "--capacity", "100")
+
+
+class Told:
+    """A cluster that gives these answers, one after the other."""
+
+    def __init__(self, *answers: object) -> None:
+        self._answers = iter(answers)
+
+    def ask(self, _question: object) -> object:
+        return next(self._answers)
+
+
+def classic(**told: object) -> dict[str, Any]:
+    described = {"error": None, "group_state": "Stable", "protocol_type": "consumer", "protocol_data": "range"}
+    return {**described, "members": [], **told}
+
+
+def asked(*answers: object) -> Any:
+    return membership(cast("ClusterLogs", Told(*answers)), "billing")
+
+
+def test_while_a_rebalance_is_under_way_members_are_told_without_what_they_read() -> None:
+    member = {"member_id": "a", "client_id": "app\x1b", "client_host": "/10.0.0.1"}
+    told = {**member, "member_metadata": b"", "member_assignment": b""}
+    found = asked(classic(group_state="PreparingRebalance", protocol_data="", members=[told]))
+    assert not found.settled
+    assert [(each.name, each.client, each.held) for each in found.members] == [("a", "app\\x1b@10.0.0.1", frozenset())]
+
+
+def test_a_group_of_the_newer_protocol_is_asked_for_in_its_own_way() -> None:
+    member: dict[str, Any] = {"member_id": "a", "client_id": "app", "client_host": "/10.0.0.1"}
+    member["subscribed_topic_names"] = ["clicks"]
+    member["assignment"] = {"topic_partitions": [{"topic_name": "orders", "partitions": [0, 3]}]}
+    described = {"error_code": 0, "group_state": "Stable", "assignor_name": "uniform", "group_epoch": 7}
+    not_classic = classic(group_state="Dead", error="[Error 69] GroupIdNotFoundError: not a classic group.")
+    found = asked(not_classic, {**described, "members": [member]})
+    assert (found.protocol, found.epoch, found.topics) == (Protocol.CONSUMER, 7, frozenset({"clicks", "orders"}))
+    assert found.members[0].held == {TopicPartition("orders", 0), TopicPartition("orders", 3)}
+
+
+def test_a_group_that_is_none_of_consumers_or_does_not_exist_is_refused() -> None:
+    with pytest.raises(KcgaError, match="one of connect"):
+        asked(classic(protocol_type="connect"))
+    for newer in (None, {"error_code": 69, "error_message": "not found"}):  # older brokers know of no such groups
+        with pytest.raises(NoSuchGroupError):
+            asked(classic(group_state="Dead"), newer)
+
+
+def test_a_coordinator_that_refuses_is_away() -> None:
+    with pytest.raises(BrokerAwayError, match="NotCoordinator"):
+        asked(classic(error="[Error 16] NotCoordinatorError", group_state=""))
+    with pytest.raises(BrokerAwayError, match="TopicAuthorizationFailed"):
+        asked(classic(group_state="Dead"), {"error_code": 29, "error_message": "no right"})
