@@ -26,6 +26,10 @@ from monitor.measure.interest import topics_of_interest
 from monitor.runner import report_of, rounds, standing_of
 from monitor.survey import Surveyor
 
+BEGINS_WITHIN_S = 60.0
+"""So long at most the first rebalance of a group is waited for."""
+LOOK_EVERY_S = 0.5
+
 
 class Look(NamedTuple):
     moment: Moment
@@ -51,7 +55,7 @@ def look_at(settings: Settings, topics: tuple[str, ...], stop: threading.Event, 
         cluster = _cluster(settings)
         resources.callback(cluster.close)
         with _answering(settings):
-            topics = _topics_of(cluster, group, topics)
+            topics = topics_of(cluster, group, topics, stop)
             _require_measurable(cluster, topics)
         measured = settings.monitor.model_copy(update={"topics": topics})
         surveyor = Surveyor(cluster, measured, group=group)
@@ -97,14 +101,25 @@ def _answering(settings: Settings) -> Iterator[None]:
         ) from error
 
 
-def _topics_of(cluster: ClusterLogs, group: str, named: tuple[str, ...]) -> tuple[str, ...]:
-    read = membership(cluster, group).topics
-    topics = named or tuple(sorted(read or committed_topics(cluster, group)))
-    if not topics:
-        raise KcgaError(
-            f"nobody in the group {group} reads a topic, and it has committed nothing: name some by --topic"
-        )
-    return topics
+def topics_of(cluster: ClusterLogs, group: str, named: tuple[str, ...], stop: threading.Event) -> tuple[str, ...]:
+    """Those that are named, or that the group reads; a group that has just begun is waited for until that is known.
+
+    Raises:
+        BrokerAwayError: the group's coordinator did not answer.
+        KcgaError: there is no such group, or it reads nothing.
+    """
+    deadline = time.monotonic() + BEGINS_WITHIN_S
+    while True:
+        found = membership(cluster, group)
+        topics = named or tuple(sorted(found.topics or committed_topics(cluster, group)))
+        if topics:
+            return topics
+        if found.settled or stop.is_set() or time.monotonic() > deadline:
+            raise KcgaError(
+                f"nobody in the group {group} reads a topic (it is {found.state}), and it has committed nothing: name "
+                "topics by --topic"
+            )
+        stop.wait(LOOK_EVERY_S)
 
 
 def _require_measurable(cluster: ClusterLogs, topics: tuple[str, ...]) -> None:

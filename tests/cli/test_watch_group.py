@@ -47,6 +47,7 @@ def settings_of(servers: str, group: str, capacity: float, **client: str) -> Set
                 "consumer_capacity": capacity,
                 "packing_capacity": capacity,
                 "recovery_time_s": 0,
+                "least_interval_s": 0.001,
                 "scale_down_window_s": 0,
                 "rscore_tolerance": 0,
             },

@@ -1,5 +1,6 @@
 """What `kcga watch` refuses, and what it makes of a coordinator's answers. No cluster."""
 
+import threading
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 from app.errors import KcgaError, UsageError
 from cli.live.decide.membership import Protocol
 from cli.live.membership import NoSuchGroupError, membership
+from cli.live.watch import topics_of
 from cli.main import app
 from domain.partitions import TopicPartition
 from monitor.cluster_logs import BrokerAwayError, ClusterLogs
@@ -88,6 +90,25 @@ def test_a_group_that_is_none_of_consumers_or_does_not_exist_is_refused() -> Non
     for newer in (None, {"error_code": 69, "error_message": "not found"}):  # older brokers know of no such groups
         with pytest.raises(NoSuchGroupError):
             asked(classic(group_state="Dead"), newer)
+
+
+def topics(*answers: object) -> tuple[str, ...]:
+    return topics_of(cast("ClusterLogs", Told(*answers)), "billing", (), threading.Event())
+
+
+def test_the_first_rebalance_of_a_group_is_waited_for_and_a_group_that_reads_nothing_is_not() -> None:
+    under_way = classic(group_state="PreparingRebalance")
+    nothing: dict[str, Any] = {"billing": {}}
+    member = {
+        "member_id": "a",
+        "client_id": "app",
+        "client_host": "/10.0.0.1",
+        "member_metadata": {"topics": ["orders"]},
+    }
+    assert topics(under_way, nothing, classic(members=[{**member, "member_assignment": None}])) == ("orders",)
+    assert topics(classic(group_state="Empty"), {"billing": {TopicPartition("clicks", 0): 7}}) == ("clicks",)
+    with pytest.raises(KcgaError, match=r"it is Empty.*--topic"):
+        topics(classic(group_state="Empty"), nothing)
 
 
 def test_a_coordinator_that_refuses_is_away() -> None:

@@ -87,6 +87,19 @@ def test_fewer_consumers_wait_for_the_window_and_every_moment_begins_anew() -> N
     assert "would now go from 3 to 1 consumer, and move 2 partitions" in words.advice(late)
 
 
+def test_decisions_are_as_far_apart_as_the_controllers_unless_the_group_changes() -> None:
+    watching = watcher()
+    spread, moved = group(("orders-0",), ("orders-1",)), group((), ("orders-0", "orders-1"))
+
+    def decided_at(at: float, found: Membership) -> float:
+        decision = watching.look(at, found, speeds_of(at, 20.0, 20.0), {}).decision
+        assert decision is not None
+        return decision.decided_at
+
+    looks = ((1000.0, spread), (1004.0, spread), (1005.0, spread), (1006.0, moved), (1007.0, moved))
+    assert [decided_at(*look) for look in looks] == [1000.0, 1000.0, 1005.0, 1006.0, 1006.0]
+
+
 def test_a_group_that_is_as_it_should_be_is_left_alone() -> None:
     moment = watched(group(("orders-0",), ("orders-1", "orders-2")), 90.0, 40.0, 50.0, seconds=30)
     assert moment.decision is not None

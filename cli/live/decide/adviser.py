@@ -25,7 +25,9 @@ class Adviser:
     def __init__(self, settings: ControllerSettings) -> None:
         self._decider = Decider(settings, epoch=1)
         self._speeds_at: float | None = None
-        self._number = 0
+        self._newest: Decision | None = None
+        self._of = Assignment()
+        """What the newest decision found."""
         self.numbers: dict[str, ConsumerId] = {}
         """What each member counts as, by its name: it keeps that while it is in the group."""
 
@@ -61,13 +63,20 @@ class Adviser:
         return group.assignment
 
     def decide(self, at: float, solve: Solve) -> Decision | None:
-        """What the controller would do now; None while nothing is known, or nothing fresh."""
-        decider, settings = self._decider, self._decider.settings
+        """What the controller would do; None while nothing is known, or nothing fresh.
+
+        As the controller's own, decisions are `least_interval_s` apart, unless somebody else reads something.
+        """
+        decider, settings, newest = self._decider, self._decider.settings, self._newest
         stale = self._speeds_at is None or at - self._speeds_at > settings.speeds_timeout_s
         if stale or not decider.sizes:
             return None
-        self._number += 1
+        as_before = decider.desired == self._of
+        if newest is not None and as_before and at - newest.decided_at < settings.least_interval_s:
+            return newest
         question = decider.ask(at, decider.why or (interval_over(settings.interval_s),))
-        decision = decider.judged(at, self._number, question, solve(question.problem, settings.engine))
-        decider.decided(at, decision.model_copy(update={"carried_out": False}))  # nobody does
-        return decision
+        number = newest.number + 1 if newest is not None else 1
+        self._newest = decider.judged(at, number, question, solve(question.problem, settings.engine))
+        self._of = decider.desired
+        decider.decided(at, self._newest.model_copy(update={"carried_out": False}))  # nobody does
+        return self._newest

@@ -67,7 +67,7 @@ class Moment(Shown):
     lag: int | None
     lag_s: float | None
     decision: Decision | None
-    """What kcga would decide now; null during a rebalance, and without fresh speeds."""
+    """What kcga would do: its newest decision; null during a rebalance, and without fresh speeds."""
     rebalances: tuple[Rebalance, ...]
     """The newest."""
     rebalances_seen: int
