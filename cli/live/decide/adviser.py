@@ -74,7 +74,7 @@ class Adviser:
         as_before = decider.desired == self._of
         if newest is not None and as_before and at - newest.decided_at < settings.least_interval_s:
             return newest
-        question = decider.ask(at, decider.why or (interval_over(settings.interval_s),))
+        question = decider.ask(at, decider.why(at) or (interval_over(settings.interval_s),))
         number = newest.number + 1 if newest is not None else 1
         self._newest = decider.judged(at, number, question, solve(question.problem, settings.engine))
         self._of = decider.desired
