@@ -10,7 +10,8 @@ from cli.files.stream_file import Measurement
 from cli.packing.simulated_group import SimulatedGroup
 from cli.packing.simulation import Answer, Policy
 from cli.ranges import require
-from controller.settings import HIGHEST_CONSUMER, ControllerSettings
+from controller.decide.periods import MOST_CONSUMERS
+from controller.settings import ControllerSettings
 from domain.assignment import Assignment
 from domain.messages import Decision
 from domain.partitions import TopicPartition
@@ -85,7 +86,5 @@ def controller_replay(file: Path | None, capacity: float, time_limit_s: float) -
         settings = load(file)
         return ControllerReplay(settings.controller, settings.monitor.interval_s)
     capacity = require("--capacity", capacity, LEAST_CAPACITY, HIGHEST_SPEED)
-    controller = ControllerSettings(
-        consumer_capacity=capacity, time_limit_s=time_limit_s, max_consumers=HIGHEST_CONSUMER
-    )
+    controller = ControllerSettings(consumer_capacity=capacity, time_limit_s=time_limit_s, max_consumers=MOST_CONSUMERS)
     return ControllerReplay(controller, MonitorSettings.model_fields["interval_s"].default)
