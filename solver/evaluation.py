@@ -1,14 +1,14 @@
 """Judges an assignment against a problem: what it costs, and which rules it breaks. Decides nothing."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ConsumerClass
 from domain.partitions import TopicPartition
 from domain.rscore import rscore
-from solver.problem import Problem
-
-LOAD_TOLERANCE = 1e-9
-"""What a load may be above a capacity, as a share of it, and be taken as equal: sums of floats are no exact sums."""
+from solver.problem import LOAD_TOLERANCE, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,8 @@ class Evaluation:
     """What an assignment costs in a problem, and what is wrong with it."""
 
     consumers: int
+    price: float
+    """Of all of them, in ordinary consumers."""
     rscore: float
     objective: float
     saturated: tuple[TopicPartition, ...]
@@ -24,6 +26,8 @@ class Evaluation:
     """What is above the consumers' capacities, saturated partitions aside, in bytes/s over all consumers."""
     violations: tuple[str, ...]
     """A sentence for each rule that is broken."""
+    classes: Mapping[ConsumerId, ConsumerClass]
+    """Of the consumers that have partitions, in ascending order."""
 
     @property
     def is_feasible(self) -> bool:
@@ -47,17 +51,21 @@ def evaluate(problem: Problem, assignment: Assignment) -> Evaluation:
     saturated: list[TopicPartition] = []
     excess = 0.0
     fixed = problem.fixed
+    ordinary, largest = problem.every_class[0], problem.largest
+    classes: dict[ConsumerId, ConsumerClass] = {}
     for consumer in sorted(held):
         partitions = held[consumer]
         load = sum(problem.speeds[partition] for partition in partitions)
-        capacity = problem.capacity_of(consumer)
+        of = problem.class_of(consumer, load, len(partitions)) if problem.classes else ordinary
+        classes[consumer] = of
+        capacity = problem.capacity_of(consumer, of)
         if load <= capacity * (1 + LOAD_TOLERANCE):
             receives = any(problem.current.get(partition) != consumer for partition in partitions)
-            packing = problem.packing_capacity_of(consumer)
+            packing = problem.packing_capacity_of(consumer, of)
             if receives and len(partitions) > 1 and load > packing * (1 + LOAD_TOLERANCE):
                 violations.append(f"consumer {consumer} is given partitions up to {load}, more than {packing}")
         elif len(partitions) == 1 and (
-            problem.speeds[partitions[0]] > problem.capacity or fixed.get(partitions[0]) == consumer
+            (problem.speeds[partitions[0]] > largest and of.capacity == largest) or fixed.get(partitions[0]) == consumer
         ):
             saturated += partitions
         else:
@@ -77,13 +85,16 @@ def evaluate(problem: Problem, assignment: Assignment) -> Evaluation:
         migration for migration in problem.current.migrations_to(assignment) if migration.partition in problem.speeds
     )
     score = rscore(moved, problem.speeds, problem.capacity)
+    price = math.fsum(of.price for of in classes.values())
     return Evaluation(
         consumers=len(held),
+        price=price,
         rscore=score,
-        objective=len(held) + problem.migration_weight * score,
+        objective=price + problem.migration_weight * score,
         saturated=tuple(sorted(saturated)),
         excess=excess,
         violations=tuple(violations),
+        classes=classes,
     )
 
 

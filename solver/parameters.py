@@ -20,6 +20,8 @@ class Parameters:
     """Seconds that it takes to prove a plan for 1,000 partitions at once. With less, a problem is divided.
 
     In `engines.md` that is 1.2 s in the median, and 3.2 s at most."""
+    whole_classes: float = 20.0
+    """So many times as long it takes with consumers of several classes: by trial."""
     whole_power: float = 1.7
     """The power of the number of partitions by which that grows.
 

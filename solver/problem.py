@@ -5,8 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ORDINARY, ConsumerClass
 from domain.partitions import TopicPartition
 from domain.speeds import require_speed
+
+LOAD_TOLERANCE = 1e-9
+"""What a load may be above a capacity, as a share of it, and be taken as equal: sums of floats are no exact sums."""
 
 
 class ProblemError(ValueError):
@@ -21,6 +25,10 @@ class Problem:
     capacity, unless a single partition is more than that: such a partition has a consumer of its own and is reported
     as saturated.
 
+    With `classes`, each consumer counts as its price, and a plan chooses the class of each new one: the cheapest that
+    may hold what it is given. A partition is saturated where no class is as fast, and has one of the largest. A new
+    consumer that partitions are pinned to is of the cheapest class that may hold these.
+
     Raises:
         ProblemError: a value is outside its range, or two of them disagree.
     """
@@ -28,7 +36,7 @@ class Problem:
     speeds: Mapping[TopicPartition, float]
     """Bytes/s of every partition that must have a consumer."""
     capacity: float
-    """What a consumer reads at most, in bytes/s, unless `capacities` says less. The Rscore is in this unit."""
+    """What an ordinary consumer reads at most, in bytes/s, unless `capacities` says less; the unit of the Rscore."""
     current: Assignment = field(default_factory=Assignment)
     """Who reads what now; partitions that have no speed here are left aside."""
     migration_weight: float = 0.5
@@ -45,10 +53,15 @@ class Problem:
 
     A consumer that only keeps what it has may be full up to `capacity`, and a partition that has a consumer to itself
     may be as fast as that: room is left for growth without anything being moved for it. A consumer with a capacity of
-    its own is packed to the same share of it.
+    its own is packed to the same share of it, and so is one of another class.
     """
     capacities: Mapping[ConsumerId, float] = field(default_factory=dict)
-    """Bytes/s of the consumers whose capacity is lower, as where a part of what they read is not known."""
+    """Bytes/s of the consumers whose capacity is lower than that of their class, as where a part of what they read is
+    not known."""
+    classes: tuple[ConsumerClass, ...] = ()
+    """What consumers there may be beside ordinary ones, which have `capacity` and a price of 1."""
+    class_names: Mapping[ConsumerId, str] = field(default_factory=dict)
+    """The class of each consumer that there is; those in `current` that are left out are ordinary."""
     min_consumers: int = 0
     """At least this many consumers have a partition, as far as there are partitions."""
     max_consumers: int | None = None
@@ -65,9 +78,11 @@ class Problem:
             except ValueError as error:
                 raise ProblemError(str(error)) from None
         _require(self.capacity > 0, "capacity", self.capacity, "a number of bytes/s above 0")
+        self._require_classes()
         for consumer, capacity in self.capacities.items():
-            right = f"a number of bytes/s above 0 and not above capacity, {self.capacity}"
-            _require(0 < capacity <= self.capacity, f"the capacity of consumer {consumer}", capacity, right)
+            right = f"a number of bytes/s above 0 and not above that of its class, {self._class(consumer).capacity}"
+            within = 0 < capacity <= self._class(consumer).capacity
+            _require(within, f"the capacity of consumer {consumer}", capacity, right)
         if self.packing_capacity is not None:
             right = f"a number of bytes/s above 0 and not above capacity, {self.capacity}"
             _require(0 < self.packing_capacity <= self.capacity, "packing_capacity", self.packing_capacity, right)
@@ -85,11 +100,25 @@ class Problem:
                     f"{self.current[partition]}: it must be one of the two"
                 )
 
+    def _require_classes(self) -> None:
+        names = [each.name for each in self.every_class]
+        for each in self.classes:
+            if names.count(each.name) > 1:
+                raise ProblemError(f"there are two classes {each.name!r}: each must have a name of its own")
+            _require(each.capacity > 0, f"the capacity of {each.name}", each.capacity, "a number of bytes/s above 0")
+            _require(each.price > 0, f"the price of {each.name}", each.price, "a number of consumers above 0")
+        for consumer, name in self.class_names.items():
+            if name not in names:
+                raise ProblemError(
+                    f"consumer {consumer} is of the class {name!r}: it must be one of {', '.join(names)}"
+                )
+
     @property
     def is_plain(self) -> bool:
         """Whether it is the paper's problem: equal consumers, as many as it takes, and every partition may move."""
         return (
-            (self.packing_capacity is None or self.packing_capacity == self.capacity)
+            not self.classes
+            and (self.packing_capacity is None or self.packing_capacity == self.capacity)
             and all(capacity == self.capacity for capacity in self.capacities.values())
             and self.min_consumers <= 1
             and self.max_consumers is None
@@ -103,15 +132,61 @@ class Problem:
         fixed.update((p, consumer) for p, consumer in self.pinned.items() if p in self.speeds)
         return fixed
 
-    def capacity_of(self, consumer: ConsumerId) -> float:
-        """What `consumer` reads at most, in bytes/s."""
-        return self.capacities.get(consumer, self.capacity)
+    @property
+    def every_class(self) -> tuple[ConsumerClass, ...]:
+        """The classes that consumers may be of, the ordinary one first."""
+        return (ConsumerClass(ORDINARY, self.capacity, 1.0), *self.classes)
 
-    def packing_capacity_of(self, consumer: ConsumerId) -> float:
-        """What `consumer` may hold after it was given a partition, in bytes/s."""
-        if self.packing_capacity is None:
-            return self.capacity_of(consumer)
-        return self.capacity_of(consumer) * (self.packing_capacity / self.capacity)
+    @property
+    def largest(self) -> float:
+        """The capacity of the largest class, in bytes/s: a partition that is faster is saturated."""
+        return max(each.capacity for each in self.every_class)
+
+    def known_class(self, consumer: ConsumerId) -> ConsumerClass | None:
+        """The class of a consumer that there is, or that partitions are pinned to; None where a plan may choose it."""
+        ordinary = self.every_class[0]
+        if not self.classes:
+            return ordinary
+        if (name := self.class_names.get(consumer)) is not None:
+            return next(each for each in self.every_class if each.name == name)
+        if consumer in self.current.by_consumer:
+            return ordinary
+        pinned = [self.speeds[p] for p, pinned_to in self.pinned.items() if pinned_to == consumer and p in self.speeds]
+        return self.cheapest_class(math.fsum(pinned), len(pinned)) if pinned else None
+
+    def cheapest_class(self, load: float, partitions: int) -> ConsumerClass:
+        """The cheapest class of which a new consumer may hold so many partitions of this load, in bytes/s.
+
+        Of equals the largest. Where none may, the cheapest of the largest.
+        """
+        holding = [each for each in self.every_class if load <= self.limit_of(each, partitions) * (1 + LOAD_TOLERANCE)]
+        if not holding:
+            holding = [each for each in self.every_class if each.capacity == self.largest]
+        return min(holding, key=lambda each: (each.price, -each.capacity))
+
+    def limit_of(self, of: ConsumerClass, partitions: int) -> float:
+        """What a new consumer of a class may hold, in bytes/s: one that has a single partition need not have room."""
+        return of.capacity if partitions == 1 else self._packed(of.capacity)
+
+    def class_of(self, consumer: ConsumerId, load: float, partitions: int) -> ConsumerClass:
+        """The class of a consumer that has so many partitions of this load, in bytes/s, by a plan."""
+        return self.known_class(consumer) or self.cheapest_class(load, partitions)
+
+    def capacity_of(self, consumer: ConsumerId, of: ConsumerClass | None = None) -> float:
+        """What `consumer` reads at most, in bytes/s; where it is new, one of the class `of`."""
+        if not self.classes:
+            return self.capacities.get(consumer, self.capacity)
+        return self.capacities.get(consumer, (of or self._class(consumer)).capacity)
+
+    def packing_capacity_of(self, consumer: ConsumerId, of: ConsumerClass | None = None) -> float:
+        """What `consumer` may hold after it was given a partition, in bytes/s; where it is new, one of `of`."""
+        return self._packed(self.capacity_of(consumer, of))
+
+    def _packed(self, capacity: float) -> float:
+        return capacity if self.packing_capacity is None else capacity * (self.packing_capacity / self.capacity)
+
+    def _class(self, consumer: ConsumerId) -> ConsumerClass:
+        return self.known_class(consumer) or self.every_class[0]
 
 
 def _require(holds: bool, name: str, value: float, right: str) -> None:

@@ -1,9 +1,11 @@
 """What the solver answers: an assignment, with the proof of how good it is."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from domain.assignment import Assignment
+from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ConsumerClass
 from domain.partitions import TopicPartition
 
 
@@ -35,11 +37,13 @@ class Solution:
     consumers: int
     rscore: float
     objective: float
-    """`consumers + migration_weight * rscore`."""
+    """What the consumers cost, in ordinary ones, and `migration_weight * rscore`."""
     lower_bound: float
     """No assignment has an objective below this one."""
     seconds: float
     """Wall time of the whole call."""
+    classes: Mapping[ConsumerId, ConsumerClass] = field(default_factory=dict)
+    """Of the consumers that have partitions, in ascending order."""
     saturated: tuple[TopicPartition, ...] = ()
     """Partitions that are faster than a consumer, in ascending order."""
     excess: float = 0.0

@@ -8,7 +8,7 @@ from solver.evaluation import evaluate
 from solver.incumbent import Found, Incumbent
 from solver.parameters import TUNED
 from solver.problem import Problem
-from solver.search.starts import HEURISTICS, STARTS, offer_first, offer_heuristics, pack
+from solver.search.starts import HEURISTICS, STARTS, offer_first, offer_heuristics, offer_packed
 from solver.solution import Solution, Status
 
 EXACT = ("auto", "arc-flow", "cp-sat")
@@ -49,6 +49,7 @@ def solve(problem: Problem, engine: str = "auto") -> Solution:
         objective=figures.objective,
         lower_bound=min(incumbent.bound, figures.objective),
         seconds=now() - started,
+        classes=figures.classes,
         saturated=figures.saturated,
         excess=figures.excess,
         reason=reason,
@@ -63,7 +64,7 @@ def _heuristic(problem: Problem, name: str, incumbent: Incumbent) -> Status:
 
     instance = Instance.of(problem)
     incumbent.raise_bound(pooled_bound(instance))
-    if not incumbent.offer(pack(problem, name), name):
+    if not offer_packed(problem, name, incumbent):
         construct.offer_plans(instance, incumbent, Deadline.after(problem.time_limit_s))
     return Status.HEURISTIC
 

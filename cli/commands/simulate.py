@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import Capacity, Plot, Seed, TimeLimit
+from cli.options import Capacity, Classes, Plot, Seed, TimeLimit, parse_classes
 from cli.packing.simulate import FiguresFormat, SimulateOptions, run
 from cli.packing.simulation import Policy
 
@@ -22,6 +22,7 @@ def simulate(
         ),
     ] = "mbfp,bfd,exact@0.5",
     capacity: Capacity = 100,
+    classes: Classes = None,
     time_limit: TimeLimit = 1.0,
     seed: Seed = 0,
     output: Annotated[FiguresFormat, typer.Option(help="How the figures are printed.")] = FiguresFormat.TABLE,
@@ -48,6 +49,17 @@ def simulate(
 ) -> None:
     run(
         SimulateOptions(
-            stream, engines, capacity, time_limit, seed, output, assignments, metrics, plot, policy, settings
+            stream,
+            engines,
+            capacity,
+            time_limit,
+            seed,
+            output,
+            assignments,
+            metrics,
+            plot,
+            policy,
+            settings,
+            parse_classes(classes),
         )
     )

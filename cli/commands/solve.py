@@ -1,6 +1,7 @@
 """`kcga solve`: the assignment for one snapshot, and what it takes to get there."""
 
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,15 +15,16 @@ from app.errors import UsageError
 from cli.files.csv_rows import shown
 from cli.files.own_files import require_own_files
 from cli.files.plan_output import Plan, plan_csv, plan_json
-from cli.files.snapshot_file import Snapshot, read_current, read_snapshot
+from cli.files.snapshot_file import Present, Snapshot, read_current, read_snapshot
 from cli.files.text_lines import STANDARD_INPUT
-from cli.options import Capacity, Plot, Seed, TimeLimit
+from cli.options import Capacity, Classes, Plot, Seed, TimeLimit, parse_classes
 from cli.plots.plotting import require_plotting
 from cli.ranges import HIGHEST_WEIGHT, require, require_capacity, require_time_limit
 from cli.terminal import standard_output
 from cli.terminal.plan_table import PlanTable
 from cli.terminal.progress import waiting
 from domain.assignment import Assignment
+from domain.consumer_class import ORDINARY, ConsumerClass
 from domain.partitions import TopicPartition
 
 
@@ -36,15 +38,18 @@ def solve(
     snapshot: Annotated[
         Path,
         typer.Argument(
-            help="Write speeds: JSON as on monitor.writeSpeed, or CSV topic,partition,speed[,consumer]; - is standard "
-            "input."
+            help="Write speeds: JSON as on monitor.writeSpeed, or CSV topic,partition,speed[,consumer[,class]]; - is "
+            "standard input."
         ),
     ],
     current: Annotated[
         Path | None,
-        typer.Option(help="Who reads what now: CSV topic,partition,consumer, or what this command printed before."),
+        typer.Option(
+            help="Who reads what now: CSV topic,partition,consumer[,class], or what this command printed before."
+        ),
     ] = None,
     capacity: Capacity = 2_300_000,
+    classes: Classes = None,
     migration_weight: Annotated[
         float, typer.Option(help="Lambda: how many consumers it is worth to move one consumer's capacity less.")
     ] = 0.5,
@@ -61,6 +66,7 @@ def solve(
         KcgaError: a plot is asked for and Matplotlib is not installed.
     """
     require_capacity(capacity)
+    sizes = parse_classes(classes)
     require_time_limit(time_limit)
     require("--migration-weight", migration_weight, 0, HIGHEST_WEIGHT)
     if engine not in solver.ENGINES:
@@ -69,7 +75,9 @@ def solve(
         require_plotting(plot)
     require_own_files([("the snapshot", snapshot), ("--current", current)], [("--plot", plot)])
     measured = read_snapshot(snapshot)
-    assignment = _current(measured, snapshot, current)
+    present = _current(measured, snapshot, current)
+    assignment = present.assignment
+    _require_known(present, sizes)
     _note_what_is_left_aside(measured, assignment)
 
     problem = solver.Problem(
@@ -81,6 +89,8 @@ def solve(
         first_consumer=0 if 0 in assignment.consumers else 1,
         time_limit_s=time_limit,
         seed=seed,
+        classes=sizes,
+        class_names=present.class_names,
     )
     with waiting(f"Solving for {len(problem.speeds):,} partitions ..."), standard_output.kept_for_the_result():
         solution = solver.solve(problem, engine)
@@ -103,9 +113,19 @@ def solve(
         plot_plan(plan, title, plot)
 
 
-def _current(measured: Snapshot, snapshot: Path, current: Path | None) -> Assignment:
+def _require_known(present: Present, classes: Sequence[ConsumerClass]) -> None:
+    known = {ORDINARY, *(each.name for each in classes)}
+    for consumer, name in sorted(present.class_names.items()):
+        if name not in known:
+            raise UsageError(
+                f"consumer {consumer} is of the class {shown(name)}: --class must say what that is, or it must be one "
+                f"of {', '.join(sorted(known))}"
+            )
+
+
+def _current(measured: Snapshot, snapshot: Path, current: Path | None) -> Present:
     if current is None:
-        return measured.current or Assignment()
+        return measured.current or Present(Assignment())
     if measured.current is not None:
         raise UsageError(f"{measured.name} says who reads what, and so does --current: it must be one of the two")
     if current == snapshot == STANDARD_INPUT:

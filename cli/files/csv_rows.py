@@ -90,13 +90,14 @@ def _checked(model: type[_Row], fields: Mapping[str, str | int], place: Place) -
 
 def _require_columns(columns: Sequence[str], model: type[BaseModel], place: Place) -> None:
     required = [name for name, field in model.model_fields.items() if field.is_required()]
+    known = {field.alias or name for name, field in model.model_fields.items()}
     if not columns:
         Place(place.name).fail(f"there is nothing in it: it must begin with a line of columns, {','.join(required)}")
     right = f"the first line must name the columns {','.join(required)}"
     if missing := [column for column in required if column not in columns]:
         place.fail(f"there is no column {shown(missing[0])}: {right}")
     for column in columns:
-        if column not in model.model_fields:
+        if column not in known:
             place.fail(f"the column {shown(column)} is not known: {right}")
         if columns.count(column) > 1:
             place.fail(f"there are two columns {shown(column)}: {right}")

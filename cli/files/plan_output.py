@@ -2,8 +2,9 @@
 
 import csv
 import json
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from io import StringIO
 from typing import Any
 
@@ -27,6 +28,11 @@ class Plan:
         return self.problem.current
 
     @property
+    def price(self) -> float:
+        """Of all consumers, in ordinary ones."""
+        return math.fsum(of.price for of in self.solution.classes.values())
+
+    @property
     def migrations(self) -> tuple[Migration, ...]:
         """In ascending order of partition."""
         return self.current.migrations_to(self.solution.assignment)
@@ -43,8 +49,11 @@ def plan_json(plan: Plan) -> str:
     record: dict[str, Any] = {
         field.name: getattr(solution, field.name)
         for field in fields(solution)
-        if field.name not in ("assignment", "saturated")
+        if field.name not in ("assignment", "saturated", "classes")
     }
+    if plan.problem.classes:
+        record["price"] = plan.price
+        record["classes"] = [asdict(each) for each in plan.problem.every_class]
     record["gap"] = solution.gap
     record["saturated"] = [_named(partition) for partition in solution.saturated]
     record["assignment"] = [
@@ -53,6 +62,7 @@ def plan_json(plan: Plan) -> str:
             "speed": plan.problem.speeds[partition],
             "consumer": consumer,
             "previous": plan.current.get(partition),
+            **({"class": solution.classes[consumer].name} if plan.problem.classes else {}),
         }
         for partition, consumer in sorted(solution.assignment.items())
     ]
@@ -63,10 +73,14 @@ def plan_json(plan: Plan) -> str:
 
 
 def plan_csv(plan: Plan) -> str:
-    """`topic,partition,speed,consumer,previous`, ascending by partition; previous is empty where nobody read it."""
+    """`topic,partition,speed,consumer,previous`, ascending by partition; previous is empty where nobody read it.
+
+    Where there are several classes, that of the consumer comes last.
+    """
     lines = StringIO()
     table = csv.writer(lines, lineterminator="\n")
-    table.writerow(("topic", "partition", "speed", "consumer", "previous"))
+    last = ["class"] if plan.problem.classes else []
+    table.writerow(("topic", "partition", "speed", "consumer", "previous", *last))
     table.writerows(_rows(plan))
     return lines.getvalue()
 
@@ -74,7 +88,8 @@ def plan_csv(plan: Plan) -> str:
 def _rows(plan: Plan) -> Iterable[tuple[object, ...]]:
     for partition, consumer in sorted(plan.solution.assignment.items()):
         speed, previous = plan.problem.speeds[partition], plan.current.get(partition)
-        yield partition.topic, partition.partition, number(speed), consumer, previous
+        of = [plan.solution.classes[consumer].name] if plan.problem.classes else []
+        yield partition.topic, partition.partition, number(speed), consumer, previous, *of
 
 
 def _named(partition: TopicPartition) -> dict[str, Any]:

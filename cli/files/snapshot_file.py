@@ -1,13 +1,13 @@
 """Reads what is to be solved: the write speeds of one moment, and who reads what now."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from pydantic_core import from_json
 
 from app.errors import UsageError
@@ -20,6 +20,15 @@ from domain.partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
+class Present:
+    """What there is before a plan."""
+
+    assignment: Assignment
+    class_names: Mapping[ConsumerId, str] = field(default_factory=dict)
+    """Of the consumers whose class is said."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The partitions of one moment."""
 
@@ -29,8 +38,13 @@ class Snapshot:
     """In bytes/s."""
     unknown: frozenset[TopicPartition] = frozenset()
     """Partitions that could not be measured."""
-    current: Assignment | None = None
+    current: Present | None = None
     """Who reads what now, where the file says so."""
+
+
+ClassName = Annotated[
+    str | None, BeforeValidator(lambda text: str(text).strip() or None), Field(alias="class", max_length=40)
+]
 
 
 class _SnapshotRow(Row):
@@ -39,6 +53,7 @@ class _SnapshotRow(Row):
     speed: Speed
     consumer: MaybeId = None
     previous: str = ""
+    class_name: ClassName = None
 
 
 class _CurrentRow(Row):
@@ -47,10 +62,12 @@ class _CurrentRow(Row):
     consumer: Id
     speed: str = ""
     previous: str = ""
+    class_name: ClassName = None
 
 
 class _Placed(PartitionRef):
     consumer: PartitionNumber
+    class_name: ClassName = None
 
 
 class _Unmeasured(PartitionRef):
@@ -77,7 +94,7 @@ def read_snapshot(file: Path) -> Snapshot:
     return snapshot
 
 
-def read_current(file: Path) -> Assignment:
+def read_current(file: Path) -> Present:
     """The assignment in CSV `topic,partition,consumer`, or in JSON or CSV as `kcga solve` prints it.
 
     Raises:
@@ -87,23 +104,32 @@ def read_current(file: Path) -> Assignment:
     if first.lstrip().startswith(("{", "[")):
         return _json_assignment(source)
     current: dict[TopicPartition, ConsumerId] = {}
+    names: dict[ConsumerId, str] = {}
     for place, row in read_rows(source, _CurrentRow):
         if row.key in current:
             place.fail(f"{row.key} is named twice")
         current[row.key] = row.consumer
-    return Assignment(current)
+        _note_class(names, row.consumer, row.class_name, place)
+    return Present(Assignment(current), names)
+
+
+def _note_class(names: dict[ConsumerId, str], consumer: ConsumerId, name: str | None, place: Place) -> None:
+    if name is not None and names.setdefault(consumer, name) != name:
+        place.fail(f"consumer {consumer} is of the class {name}, and of {names[consumer]}: it must be one of the two")
 
 
 def _csv_snapshot(source: TextLines) -> Snapshot:
     speeds: dict[TopicPartition, float] = {}
     current: dict[TopicPartition, ConsumerId] = {}
+    names: dict[ConsumerId, str] = {}
     for place, row in read_rows(source, _SnapshotRow):
         if row.key in speeds:
             place.fail(f"{row.key} is named twice")
         speeds[row.key] = row.speed
         if row.consumer is not None:
             current[row.key] = row.consumer
-    return Snapshot(source.name, speeds, current=Assignment(current) if current else None)
+            _note_class(names, row.consumer, row.class_name, place)
+    return Snapshot(source.name, speeds, current=Present(Assignment(current), names) if current else None)
 
 
 def _json_snapshot(source: TextLines) -> Snapshot:
@@ -111,21 +137,24 @@ def _json_snapshot(source: TextLines) -> Snapshot:
     return Snapshot(source.name, dict(measured.bytes_per_s), measured.unknown)
 
 
-def _json_assignment(source: TextLines) -> Assignment:
+def _json_assignment(source: TextLines) -> Present:
     text = source.text
     plan = _decoded(_Plan, "plan as kcga solve prints it", source.name, text)
     current: dict[TopicPartition, ConsumerId] = {}
+    names: dict[ConsumerId, str] = {}
     placed: tuple[tuple[str, Sequence[_Placed | _Unmeasured]], ...] = (
         ("assignment", plan.assignment),
         ("unknown", plan.unknown),
     )
-    for field, entries in placed:
+    for group, entries in placed:
         for index, entry in enumerate(entries):
             if entry.key in current:
-                Place(source.name, line_of(text, (field, index))).fail(f"{entry.key} is named twice")
+                Place(source.name, line_of(text, (group, index))).fail(f"{entry.key} is named twice")
             if entry.consumer is not None:
                 current[entry.key] = entry.consumer
-    return Assignment(current)
+                name = entry.class_name if isinstance(entry, _Placed) else None
+                _note_class(names, entry.consumer, name, Place(source.name))
+    return Present(Assignment(current), names)
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

@@ -64,6 +64,7 @@ class ControllerReplay:
                     seconds=self._solving_s,
                     status=Status.HEURISTIC,
                     gap=None,
+                    price=len(after.consumers),
                 ),
                 after,
             )

@@ -22,9 +22,10 @@ from cli.ranges import require_capacity, require_time_limit
 from cli.terminal import standard_output
 from cli.terminal.progress import progress, waiting
 from domain.assignment import Assignment
+from domain.consumer_class import ConsumerClass
 
 ASSIGNMENT_COLUMNS = ("algorithm", "iteration", "topic", "partition", "consumer")
-METRIC_COLUMNS = ("algorithm", "iteration", "consumers", "rscore", "reassigned", "seconds", "status", "gap")
+METRIC_COLUMNS = ("algorithm", "iteration", "consumers", "rscore", "reassigned", "seconds", "status", "gap", "price")
 
 
 class FiguresFormat(StrEnum):
@@ -46,6 +47,8 @@ class SimulateOptions:
     policy: Policy = Policy.ENGINES
     settings: Path | None = None
     """Of the controller."""
+    classes: tuple[ConsumerClass, ...] = ()
+    """Of consumers, beside the ordinary ones."""
 
 
 def run(options: SimulateOptions) -> None:
@@ -58,6 +61,8 @@ def run(options: SimulateOptions) -> None:
     specs = parse_engines(options.engines)
     if options.settings is not None and options.policy is not Policy.CONTROLLER:
         raise UsageError("--settings are the controller's: they need --policy controller")
+    if options.classes and options.policy is Policy.CONTROLLER:
+        raise UsageError("--class is for engines: it does not go with --policy controller")
     require_capacity(options.capacity)
     require_time_limit(options.time_limit_s)
     if options.plot is not None:
@@ -76,7 +81,7 @@ def run(options: SimulateOptions) -> None:
         capacity = controller.settings.consumer_capacity
         replays = {options.policy.value: controller.replay(measurements)}
     else:
-        simulation = Simulation(options.capacity, options.time_limit_s, options.seed)
+        simulation = Simulation(options.capacity, options.time_limit_s, options.seed, options.classes)
         replays = {spec.name: simulation.replay(spec, measurements) for spec in specs}
     with standard_output.kept_for_the_result():
         answers = _replay(replays, len(measurements), options)
@@ -85,7 +90,7 @@ def run(options: SimulateOptions) -> None:
     if options.output is FiguresFormat.JSON:
         sys.stdout.write(simulation_json(summaries, capacity, options.seed))
     else:
-        Console().print(SimulationTable(summaries, name))
+        Console().print(SimulationTable(summaries, name, priced=bool(options.classes)))
     if options.plot is not None:
         _plot(summaries, {spec.name for spec in specs if not spec.is_heuristic}, name, options.plot)
 
@@ -123,6 +128,7 @@ def _metrics(answer: Answer) -> tuple[object, ...]:
         f"{answer.seconds:.6f}",
         answer.status.value,
         "" if answer.gap is None else answer.gap,
+        answer.price,
     )
 
 

@@ -21,6 +21,8 @@ class SimulationTable:
     summaries: Sequence[Summary]
     stream: str
     """Its name."""
+    priced: bool = False
+    """Whether consumers are of several classes."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         glyphs = ASCII if options.ascii_only else UNICODE
@@ -30,7 +32,7 @@ class SimulationTable:
         table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style=FAINT)
         table.add_column("")
         table.add_column("engine")
-        for heading in ("consumers", "CBS", "Rscore", "proven", "gap", "s/call"):
+        for heading in ("consumers", *(["price"] if self.priced else []), "CBS", "Rscore", "proven", "gap", "s/call"):
             table.add_column(heading, justify="right", no_wrap=True)
         for place, summary in enumerate(self.summaries):
             front = place in on_front
@@ -38,6 +40,7 @@ class SimulationTable:
                 Text(glyphs.tick if front else "", GOOD),
                 Text(summary.algorithm, STRONG if front else Style.null()),
                 f"{summary.mean_consumers:.2f}",
+                *([f"{summary.mean_price:.2f}"] if self.priced else []),
                 f"{summary.cbs:.2%}",
                 f"{summary.mean_rscore:.3f}",
                 _share(summary.proven, 0),

@@ -1,5 +1,6 @@
 """Replays a stream through an engine, which evolves its own assignment, and what came of it by the paper's metrics."""
 
+import math
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +10,8 @@ from statistics import fmean
 
 from cli.files.stream_file import Measurement
 from cli.packing.engine_spec import EngineSpec
-from domain.assignment import Assignment
+from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ConsumerClass
 from domain.partitions import TopicPartition
 from domain.rscore import rscore
 from heuristics import pack
@@ -41,6 +43,8 @@ class Answer:
     status: Status
     gap: float | None
     """`(objective - lower bound) / objective`; None for heuristics, which prove nothing."""
+    price: float
+    """Of all consumers, in ordinary ones: as many as there are where there are no other classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +56,26 @@ class Simulation:
     time_limit_s: float = 1.0
     """Of one call of an exact engine."""
     seed: int = 0
+    classes: tuple[ConsumerClass, ...] = ()
+    """What consumers there may be beside those of `capacity`."""
 
     def replay(self, spec: EngineSpec, measurements: Iterable[Measurement]) -> Iterator[tuple[Answer, Assignment]]:
         """The engine's answer to each measurement, starting from nothing."""
         seeds = random.Random(self.seed)
-        current = Assignment()
+        current, classes = Assignment(), dict[ConsumerId, ConsumerClass]()
         for measurement in measurements:
             seed = seeds.getrandbits(31)
             began = time.perf_counter()
-            if spec.is_heuristic:
+            if spec.is_heuristic and not self.classes:
                 status, gap = Status.HEURISTIC, None
                 assignment = pack(
                     spec.engine, measurement.speeds, self.capacity, current, first_consumer=FIRST_CONSUMER, seed=seed
                 )
             else:
-                solution = solve(self._problem(spec, measurement.speeds, current, seed), spec.engine)
-                assignment, status, gap = solution.assignment, solution.status, solution.gap
+                problem = self._problem(spec, measurement.speeds, current, classes, seed)
+                solution = solve(problem, spec.engine)
+                assignment, status, classes = solution.assignment, solution.status, dict(solution.classes)
+                gap = None if spec.is_heuristic else solution.gap
             seconds = time.perf_counter() - began
             migrations = current.migrations_to(assignment)
             yield (
@@ -80,13 +88,19 @@ class Simulation:
                     seconds=seconds,
                     status=status,
                     gap=gap,
+                    price=math.fsum(of.price for of in classes.values()) if classes else len(assignment.consumers),
                 ),
                 assignment,
             )
             current = assignment
 
     def _problem(
-        self, spec: EngineSpec, speeds: Mapping[TopicPartition, float], current: Assignment, seed: int
+        self,
+        spec: EngineSpec,
+        speeds: Mapping[TopicPartition, float],
+        current: Assignment,
+        classes: Mapping[ConsumerId, ConsumerClass],
+        seed: int,
     ) -> Problem:
         return Problem(
             speeds=speeds,
@@ -97,6 +111,8 @@ class Simulation:
             first_consumer=FIRST_CONSUMER,
             time_limit_s=self.time_limit_s,
             seed=seed,
+            classes=self.classes,
+            class_names={consumer: of.name for consumer, of in classes.items()} if self.classes else {},
         )
 
 
@@ -107,6 +123,7 @@ class Summary:
     algorithm: str
     iterations: int
     mean_consumers: float
+    mean_price: float
     cbs: float
     """Cardinal bin score: how many more consumers it has than the engine with the fewest, as a share, in the mean."""
     mean_rscore: float
@@ -136,6 +153,7 @@ def _summary(algorithm: str, answers: Sequence[Answer], fewest: Sequence[int]) -
         algorithm=algorithm,
         iterations=len(answers),
         mean_consumers=fmean(answer.consumers for answer in answers),
+        mean_price=fmean(answer.price for answer in answers),
         cbs=fmean((answer.consumers - least) / least for answer, least in zip(answers, fewest, strict=True)),
         mean_rscore=fmean(answer.rscore for answer in answers),
         mean_reassigned=fmean(answer.reassigned for answer in answers),

@@ -44,9 +44,10 @@ class PlanTable:
         solution, problem = self.plan.solution, self.plan.problem
         separator = f"  {glyphs.dot}  "
         total = figures.speed(sum(problem.speeds.values()))
+        price = f" at the price of {self.plan.price:.2f}" if problem.classes else ""
         return Text.assemble(
             (figures.plural(solution.consumers, "consumer"), STRONG),
-            f" for {figures.plural(len(problem.speeds), 'partition')}, {total}",
+            f"{price} for {figures.plural(len(problem.speeds), 'partition')}, {total}",
             separator,
             (figures.plural(len(self.plan.migrations), "migration"), STRONG),
             f", Rscore {solution.rscore:.2f}",
@@ -68,10 +69,12 @@ class PlanTable:
         loads = self.plan.solution.assignment.loads(problem.speeds)
         digits = max(4, *(len(str(consumer)) for consumer in held)) if held else 4
         room = max(10, width - digits - 1 - _RIGHT_OF_BARS)
-        scale = Scale.over(list(loads.values()), problem.capacity, problem.capacity, room)
+        classes = self.plan.solution.classes
+        names = max((len(of.name) for of in classes.values()), default=0) + 2 if problem.classes else 0
+        scale = Scale.over(list(loads.values()), problem.capacity, problem.capacity, room - names)
         yield _axis(scale, glyphs, figures.speed(problem.capacity), digits + 1)
         for consumer, partitions in held.items():
-            share = loads[consumer] / problem.capacity
+            share = loads[consumer] / (classes[consumer].capacity if problem.classes else problem.capacity)
             shown = [HeldPartition(partition, problem.speeds[partition]) for partition in partitions]
             yield Text.assemble(
                 (f"{consumer:>{digits}} ", STRONG),
@@ -79,6 +82,7 @@ class PlanTable:
                 f" {figures.speed(loads[consumer]):>9}",
                 (f"{share:>6.0%}", OVERLOAD if share > 1 else Style.null()),
                 f"{len(partitions):>6}",
+                f"  {classes[consumer].name}" if problem.classes else "",
                 no_wrap=True,
             )
 
@@ -127,11 +131,10 @@ class PlanTable:
 
     def _warnings(self) -> Iterator[Text]:
         problem = self.plan.problem
+        than = "any consumer" if problem.classes else "a consumer"
         for partition in self.plan.solution.saturated:
             speed = figures.speed(problem.speeds[partition])
-            yield Text(
-                f"{partition} is faster than a consumer ({speed}): it has one of its own, and will lag.", WARNING
-            )
+            yield Text(f"{partition} is faster than {than} ({speed}): it has one of its own, and will lag.", WARNING)
 
 
 def _verdict(solution: Solution) -> tuple[str, Style]:

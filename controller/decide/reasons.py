@@ -4,8 +4,7 @@ from collections.abc import Mapping, Set
 
 from domain.assignment import Assignment, ConsumerId
 from domain.partitions import TopicPartition
-from solver.evaluation import LOAD_TOLERANCE
-from solver.problem import Problem
+from solver.problem import LOAD_TOLERANCE, Problem
 
 
 def reasons(

@@ -1,7 +1,7 @@
 """The engine that proves: branch and price on the arc-flow model (see `relaxation`), by whose name it is asked for.
 
-The relaxation is nearly integral once the number of consumers is: the search branches on that first, and then on
-whether a partition stays at home. Nodes are taken by their bound, the lowest first; ties by age.
+The relaxation is nearly integral once the number of consumers of each kind is: the search branches on that first, and
+then on whether a partition stays at home. Nodes are taken by their bound, the lowest first; ties by age.
 """
 
 import heapq
@@ -17,6 +17,7 @@ from solver.exact.instance import Instance
 from solver.exact.kept import KeptSet
 from solver.exact.knapsack import Grid
 from solver.exact.master import Master, Relaxed, Restriction
+from solver.exact.relaxation import Limits
 from solver.incumbent import Incumbent
 from solver.parameters import TUNED, Parameters
 
@@ -55,11 +56,12 @@ def search(
         tuned: what it is tuned by.
     """
     problem = instance.problem
-    root = Restriction(
+    bins = Limits(
         fewest=max(min(problem.min_consumers, len(problem.speeds)), fewest_bins(instance)),
         most=len(problem.speeds) if problem.max_consumers is None else problem.max_consumers,
     )
-    if deadline.passed or root.fewest > root.most:
+    root = Restriction(bins)
+    if deadline.passed or bins.fewest > bins.most:
         return
     master = Master(instance, kept, Grid.of(instance.sizes, units), tuned)
     if not deadline.passed:
@@ -75,7 +77,7 @@ def search(
             break
         node = nodes[0]
         master.restrict(node.restriction)
-        ceiling = min(incumbent.cutoff, len(instance.sizes) * (1 + problem.migration_weight))
+        ceiling = min(incumbent.cutoff, len(instance.sizes) * (float(instance.prices.max()) + instance.weight))
         # A relaxation that does not come to an end in time is still good for a plan: the first one leaves time for it.
         budget = deadline if visited else deadline.within(tuned.relaxing * deadline.remaining)
         relaxed = master.solve(budget, ceiling, close)
@@ -158,8 +160,12 @@ def _exhausted(master: Master, relaxed: Relaxed, bound: float, incumbent: Incumb
 
 def _children(master: Master, relaxed: Relaxed, of: Restriction) -> list[Restriction]:
     """Two parts that hold every solution of `of` and exclude `relaxed`; none where there is nothing to branch on."""
-    if abs(relaxed.bins - round(relaxed.bins)) > _FRACTIONAL:
-        return [replace(of, most=math.floor(relaxed.bins)), replace(of, fewest=math.ceil(relaxed.bins))]
+    off = np.abs(relaxed.bins - np.round(relaxed.bins))
+    if (off > _FRACTIONAL).any():
+        # The kind that is nearest to a half, by its price.
+        kind = int(np.argmax(off * master.instance.prices))
+        count = float(relaxed.bins[kind])
+        return [replace(of, bins=each) for each in of.bins.split(kind, len(off), math.floor(count))]
     optional = np.array(sorted(master.optional), dtype=np.int64)
     shares = master.home_shares(relaxed)[optional]
     undecided = (shares > _FRACTIONAL) & (shares < 1 - _FRACTIONAL)
@@ -171,7 +177,7 @@ def _children(master: Master, relaxed: Relaxed, of: Restriction) -> list[Restric
 
 
 def _splits_consumers(children: list[Restriction], of: Restriction) -> bool:
-    return bool(children) and children[0].most != of.most
+    return bool(children) and children[0].bins != of.bins
 
 
 def _is_power_of_two(number: int) -> bool:

@@ -14,7 +14,7 @@ from solver.deadline import Deadline
 from solver.exact.instance import FIT_TOLERANCE, Floats, Instance, Ints
 from solver.exact.kept import KeptPricing, KeptSet, Listing
 from solver.exact.knapsack import best_sets
-from solver.exact.relaxation import KeptSets, Prices, Relaxation, lagrangian_bound
+from solver.exact.relaxation import KeptSets, Limits, Prices, Relaxation, alone_on, lagrangian_bound
 from solver.parameters import TUNED, Parameters
 
 _GAIN = 1e-7
@@ -63,8 +63,9 @@ class _Coarse:
     def __init__(self, instance: Instance, units: int, consumers: tuple[int, int], partial: frozenset[int]) -> None:
         self._instance = instance
         self._units = units
-        self._consumers = consumers
+        self._limits = Limits(*consumers)
         self._partial = np.array(sorted(partial), dtype=np.int64)
+        self._partial_kinds = np.array([instance.bins[number].kind for number in self._partial], dtype=np.int64)
         self._pricing = KeptPricing(instance, self._partial.tolist(), self._levels)
         self.kept: list[KeptSet] = []
         self._known_kept: set[tuple[int, tuple[int, ...]]] = set()
@@ -75,8 +76,12 @@ class _Coarse:
         self._widest = min(units, int((instance.packing_capacity + FIT_TOLERANCE / 10) * units))
         self._classes, class_of = np.unique(rounded, return_inverse=True)
         self._must = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
-        fewest, most = map(float, consumers)
-        self._model = Relaxation(instance, class_of, units + 1, self._must, (fewest, most))
+        rooms = np.array([instance.kinds[kind].packing_capacity for kind in instance.offered[:-1]])
+        self._opened = list(zip(instance.offered, [*self._levels(rooms).tolist(), units], strict=True))
+        self._model = Relaxation(instance, class_of, units + 1, self._opened, self._must, self._limits)
+        self._alone = alone_on(instance, self._classes / units, self._model.demand > 0, units)
+        for each in self._alone.tolist():
+            self._model.add_alone(*each)
         # A class is offered to a pattern as often as it fits, and as there are items in it.
         demand = self._model.demand
         fitting = np.where(self._classes > 0, units // np.maximum(self._classes, 1), demand)
@@ -123,7 +128,7 @@ class _Coarse:
         return int(gains.sum())
 
     def _arrays(self, kept: Sequence[KeptSet]) -> KeptSets:
-        return KeptSets.of(kept, self._levels(np.array([k.room for k in kept])))
+        return KeptSets.of(self._instance, kept, self._levels(np.array([k.room for k in kept])))
 
     def bound(self, deadline: Deadline, tuned: Parameters) -> float:
         """The best bound that there is time for."""
@@ -143,18 +148,28 @@ class _Coarse:
             true_prices = np.maximum(at.rooms, values)
             # Prices at which an empty bin could be filled for more than it costs prove little: they are also tried at
             # a scale at which it cannot (Farley 1990).
-            for scale in {1.0, max(1.0, float(values[-1]) / max(at.per_bin, _GAIN))}:
-                reached = self._bound(at.items / scale, true_prices / scale, at.per_bin, listed, fine=is_last)
+            worths = self._worths(at, values)
+            scale = max(1.0, *(worth / max(float(at.per_bin[kind]), _GAIN) for worth, kind in worths))
+            for each in {1.0, scale}:
+                empty = min(float(at.per_bin[kind]) - worth / each for worth, kind in self._worths(at, true_prices))
+                reached = self._bound(at.items / each, true_prices / each, at.per_bin, empty, listed, fine=is_last)
                 best = max(best, reached)
             if is_last or value - best <= tuned.coarse_close * value:
                 break
         return best
 
-    def _bound(self, prices: Floats, room_prices: Floats, per_bin: float, listed: KeptSets, *, fine: bool) -> float:
+    def _worths(self, at: Prices, room_prices: Floats) -> list[tuple[float, int]]:
+        """What an empty bin is worth at most, beside its kind, by each way in which it can be filled."""
+        filled = [(float(room_prices[level]), kind) for kind, level in self._opened]
+        return filled + [(float(at.rows[row]), kind) for row, kind in self._alone.tolist()]
+
+    def _bound(
+        self, prices: Floats, room_prices: Floats, per_bin: Floats, empty: float, listed: KeptSets, *, fine: bool
+    ) -> float:
         """The Lagrangian bound at these prices; a room costs at least what any pattern that fits it is worth."""
         kept = np.where(self._must, np.inf, 0.0)
         np.minimum.at(kept, listed.bins, listed.costs(prices, room_prices, per_bin))
         units = KeptPricing.finest_units if fine else KeptPricing.units
-        least = per_bin - self._pricing.worths(prices, room_prices, units)
+        least = per_bin[self._partial_kinds] - self._pricing.worths(prices, room_prices, units)
         kept[self._partial] = np.where(self._must[self._partial], least, np.minimum(least, 0.0))
-        return lagrangian_bound(self._instance, prices, float(room_prices[-1]), per_bin, kept, self._consumers)
+        return lagrangian_bound(self._instance, prices, empty, per_bin, kept, self._limits)

@@ -4,13 +4,17 @@
     subject to  for each consumer i: sum over j of w_j * x_ij <= y_i
                 for each partition j: sum over i of x_ij = 1
 
-New consumers are alike: the k-th is used only after the one before it, and never for one of the k - 1 largest
-partitions. The number of consumers is bounded by L2 from below. Good up to about 100 partitions.
+New consumers of a class are alike: the k-th is used only after the one before it, and never for one of the k - 1
+largest partitions; with several classes, y_i counts as the price of its own. The number of consumers is bounded by L2
+from below. Good up to about 100 partitions.
 """
+
+import math
 
 import numpy as np
 from ortools.sat.python import cp_model
 
+from domain.assignment import Assignment, ConsumerId
 from solver.deadline import Deadline
 from solver.exact.bounds import fewest_bins
 from solver.exact.instance import Instance
@@ -30,13 +34,18 @@ def solve(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
     sizes = instance.sizes
     count = len(sizes)
     best = incumbent.best
-    most = count if best is None else min(count, int(best.figures.objective + 1e-6))
+    cheapest = float(instance.prices.min())
+    most = count if best is None else min(count, int(best.figures.objective / cheapest + 1e-6))
     if problem.max_consumers is not None:
         most = min(most, problem.max_consumers)
     fewest = max(fewest_bins(instance), min(problem.min_consumers, count))
-    capacities = [bin_.capacity for bin_ in instance.bins] + [1.0] * most
-    packings = [bin_.packing_capacity for bin_ in instance.bins] + [instance.packing_capacity] * most
+    new = [instance.kinds[kind] for kind in instance.offered for _ in range(most)]
+    kinds = [instance.kinds[bin_.kind] for bin_ in instance.bins] + new
+    capacities = [bin_.capacity for bin_ in instance.bins] + [kind.capacity for kind in new]
+    packings = [bin_.packing_capacity for bin_ in instance.bins] + [kind.packing_capacity for kind in new]
     known = len(instance.bins)
+    # The number of the largest item that each may have.
+    first = [0] * known + list(range(most)) * len(instance.offered)
     if deadline.passed or len(capacities) * count > 2_000_000:
         return
 
@@ -47,9 +56,10 @@ def solve(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
     x: dict[tuple[int, int], cp_model.IntVar] = {}
     for item in range(count):
         for number in range(len(capacities)):
-            if number - known > item or required.get(item, number) != number:
+            if first[number] > item or required.get(item, number) != number:
                 continue
-            if sizes[item] > capacities[number] and sizes[item] <= 1 and required.get(item) != number:
+            too_fast_for_all = sizes[item] > 1 and kinds[number].is_largest
+            if sizes[item] > capacities[number] and not too_fast_for_all and required.get(item) != number:
                 continue
             x[item, number] = model.new_bool_var("")
         model.add_exactly_one(x[item, number] for number in range(len(capacities)) if (item, number) in x)
@@ -77,8 +87,9 @@ def solve(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
                     model.add_implication(x[item, number], receives)
             model.add(sum(x[item, number] for item in items) <= 1).only_enforce_if(alone)
             model.add(load <= packing).only_enforce_if(receives, ~alone)
-    for number in range(known, len(capacities) - 1):
-        model.add_implication(used[number + 1], used[number])
+    for number in range(known, len(capacities)):
+        if first[number]:
+            model.add_implication(used[number], used[number - 1])
     model.add(sum(used) >= fewest)
     model.add(sum(used) <= most)
     cost = {
@@ -86,12 +97,13 @@ def solve(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
     }
     homes = [(item, int(at_home[item])) for item in cost if (item, int(at_home[item])) in x]
     model.minimize(
-        _COST_SCALE * sum(used)
+        sum(int(kind.price * _COST_SCALE) * each for kind, each in zip(kinds, used, strict=True))
         + int(instance.constant * _COST_SCALE)
         - sum(cost[item] * x[item, home] for item, home in homes)
     )
     if best is not None:
-        _hint(model, instance, best.assignment, x, used)
+        slots = {kind: known + place * most for place, kind in enumerate(instance.offered)}
+        _hint(model, instance, best.assignment, x, used, slots)
     if deadline.passed:
         return
 
@@ -125,16 +137,27 @@ def solve(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
 def _hint(
     model: cp_model.CpModel,
     instance: Instance,
-    plan: "object",
+    plan: Assignment,
     x: dict[tuple[int, int], cp_model.IntVar],
     used: list[cp_model.IntVar],
+    slots: dict[int, int],
 ) -> None:
-    """Starts the search from `plan`, its new consumers in the order of their largest partition."""
+    """Starts the search from `plan`, its new consumers in the order of their largest partition.
+
+    `slots` is the first of the new consumers of each kind.
+    """
+    loads: dict[ConsumerId, list[float]] = {}
+    for item, partition in enumerate(instance.partitions):
+        loads.setdefault(plan[partition], []).append(float(instance.sizes[item]))
     numbers = {bin_.consumer: number for number, bin_ in enumerate(instance.bins)}
     consumers = []
     for item, partition in enumerate(instance.partitions):
-        consumer = plan[partition]  # type: ignore[index]
-        number = numbers.setdefault(consumer, len(numbers))
+        consumer = plan[partition]
+        if consumer not in numbers:
+            kind = instance.kind_for(math.fsum(loads[consumer]), len(loads[consumer]))
+            numbers[consumer] = slots[kind]
+            slots[kind] += 1
+        number = numbers[consumer]
         consumers.append(number)
         if (item, number) not in x:
             return

@@ -1,5 +1,7 @@
 """The problem in the form that engines work on: sizes in units of a consumer's capacity, bins with what they hold.
 
+Where consumers are of several classes, that is the capacity of the largest ("in capacities"): all others are smaller.
+
 Also the way back: a *placement* (what each bin keeps, and sets of moved partitions with room for them) becomes an
 assignment here. Partitions nobody writes to are left out of the instance: they cost nothing to move and take no room,
 so they are added to the assignment at the end.
@@ -14,14 +16,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ConsumerClass
 from domain.partitions import TopicPartition
 from solver.problem import Problem
 
 FIT_TOLERANCE = 1e-9
-"""In capacities: how far a sum of sizes may be above a room and fit (see `evaluation.LOAD_TOLERANCE`)."""
+"""In capacities: how far a sum of sizes may be above a room and fit (see `problem.LOAD_TOLERANCE`)."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A class of consumers."""
+
+    of: ConsumerClass
+    capacity: float
+    """In capacities."""
+    packing_capacity: float
+    """What a new consumer of it may hold, unless that is a single item, in capacities."""
+
+    @property
+    def price(self) -> float:
+        return self.of.price
+
+    @property
+    def is_largest(self) -> bool:
+        return self.capacity == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +51,8 @@ class Bin:
     """A consumer that has partitions, or must have some."""
 
     consumer: ConsumerId
+    kind: int
+    """The index of its class in `Instance.kinds`."""
     capacity: float
     """What it may hold if it is given nothing, in capacities: 1 at most."""
     packing_capacity: float
@@ -49,6 +73,8 @@ class Placement:
     """The items that each bin keeps, `required` included, by its index in `Instance.bins`."""
     moved: Sequence[tuple[int, ...]]
     """Sets of other items, each of which goes into one bin that keeps something, or into an empty one."""
+    alone: Sequence[int] = ()
+    """Items that have an empty bin to themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +84,7 @@ class Instance:
     problem: Problem
     partitions: tuple[TopicPartition, ...]
     sizes: Floats
-    """The speed of each item in units of the problem's capacity."""
+    """The speed of each item, in capacities."""
     home: Ints
     """The index of the bin that has the item now, or -1."""
     bins: tuple[Bin, ...]
@@ -67,12 +93,25 @@ class Instance:
     """The partitions of speed 0 that may be anywhere."""
     constant: float
     """Lambda times the size of all items that have a home: the migration penalty if all of them move."""
-    packing_capacity: float
-    """Of a new consumer, in capacities."""
+    kinds: tuple[Kind, ...]
+    """All classes, by capacity; of equal ones the cheapest last."""
+    offered: tuple[int, ...]
+    """The indices of those that a new consumer may as well be of: the others are no larger than a cheaper one."""
 
     @property
     def weight(self) -> float:
-        return self.problem.migration_weight
+        """Lambda, by capacities as sizes are."""
+        return self.problem.migration_weight * (self.problem.largest / self.problem.capacity)
+
+    @property
+    def packing_capacity(self) -> float:
+        """Of a new consumer of the largest class, in capacities."""
+        return self.kinds[-1].packing_capacity
+
+    @property
+    def prices(self) -> Floats:
+        """Of a consumer of each kind."""
+        return np.array([kind.price for kind in self.kinds])
 
     @classmethod
     def of(cls, problem: Problem, *, idle_too: bool = False) -> "Instance":
@@ -81,7 +120,13 @@ class Instance:
         speeds = problem.speeds
         idle = () if idle_too else tuple(sorted(p for p, speed in speeds.items() if speed == 0 and p not in fixed))
         partitions = tuple(sorted(speeds.keys() - set(idle), key=lambda p: (-speeds[p], p)))
-        sizes = np.array([speeds[p] / problem.capacity for p in partitions], dtype=np.float64)
+        unit = problem.largest
+        sizes = np.array([speeds[p] / unit for p in partitions], dtype=np.float64)
+        kinds = tuple(
+            Kind(of, problem.limit_of(of, 1) / unit, problem.limit_of(of, 2) / unit)
+            for of in sorted(problem.every_class, key=lambda of: (of.capacity, -of.price))
+        )
+        number_of = {kind.of.name: number for number, kind in enumerate(kinds)}
 
         own: dict[ConsumerId, list[int]] = {}
         required: dict[ConsumerId, list[int]] = {}
@@ -93,8 +138,9 @@ class Instance:
         bins = tuple(
             Bin(
                 consumer=consumer,
-                capacity=problem.capacity_of(consumer) / problem.capacity,
-                packing_capacity=problem.packing_capacity_of(consumer) / problem.capacity,
+                kind=number_of[(problem.known_class(consumer) or kinds[-1].of).name],
+                capacity=problem.capacity_of(consumer) / unit,
+                packing_capacity=problem.packing_capacity_of(consumer) / unit,
                 own=tuple(own.get(consumer, ())),
                 required=tuple(required.get(consumer, ())),
                 receives_required=any(
@@ -112,9 +158,25 @@ class Instance:
             home=home,
             bins=bins,
             idle=idle,
-            constant=problem.migration_weight * float(sizes[[p in problem.current for p in partitions]].sum()),
-            packing_capacity=problem.packing_capacity_of(-1) / problem.capacity,
+            constant=problem.migration_weight
+            * (unit / problem.capacity)
+            * float(sizes[[p in problem.current for p in partitions]].sum()),
+            kinds=kinds,
+            offered=tuple(
+                number
+                for number, kind in enumerate(kinds)
+                if all(kind.price < other.price for other in kinds[number + 1 :])
+            ),
         )
+
+    def kind_for(self, size: float, items: int) -> int:
+        """The kind of a new consumer with so many items of that size together, in capacities."""
+        limits = (self._limit(number, items) for number in self.offered)
+        fitting = (n for n, limit in zip(self.offered, limits, strict=True) if size <= limit + FIT_TOLERANCE)
+        return next(fitting, self.offered[-1])
+
+    def _limit(self, number: int, items: int) -> float:
+        return self.kinds[number].capacity if items == 1 else self.kinds[number].packing_capacity
 
     def room_beside(self, bin_: Bin, kept: Iterable[int]) -> float | None:
         """What `bin_` may be given while it keeps `kept`, in capacities; None where it cannot keep them at all."""
@@ -122,7 +184,8 @@ class Instance:
         load = float(self.sizes[list(items)].sum())
         alone = len(items) == 1 and load > bin_.capacity
         if alone:
-            return 0.0 if load > 1 or items == bin_.required else None
+            too_fast_for_all = load > 1 and self.kinds[bin_.kind].is_largest
+            return 0.0 if too_fast_for_all or items == bin_.required else None
         limit = bin_.packing_capacity if bin_.receives_required and len(items) > 1 else bin_.capacity
         if load > limit + FIT_TOLERANCE * bin_.capacity:
             return None
@@ -165,6 +228,9 @@ class Instance:
         names = self.free_consumers(used)
         for group in empty:
             placed.update(dict.fromkeys(group, names.take(group, size_of[group])))
+        for item in placement.alone:
+            if item not in placed:
+                placed[item] = names.take((item,), float(self.sizes[item]))
         return self.complete(placed)
 
     def free_consumers(self, used: Iterable[ConsumerId]) -> "FreeConsumers":
@@ -207,23 +273,35 @@ class Instance:
                 missing -= 1
         return result
 
+    def _limits(self, consumer: ConsumerId, load: float, items: int) -> tuple[float, float]:
+        """What a consumer with so many items of that load keeps, and is given, at most, in capacities."""
+        problem = self.problem
+        of = problem.known_class(consumer) or self.kinds[self.kind_for(load, items)].of
+        capacity, packing = problem.capacity_of(consumer, of), problem.packing_capacity_of(consumer, of)
+        return capacity / problem.largest, packing / problem.largest
+
     def _place_idle(self, consumers: dict[TopicPartition, ConsumerId], loads: dict[ConsumerId, float]) -> None:
         """Leaves idle partitions where they are if that consumer is in use, else adds them to the least loaded one."""
         if not self.idle:
             return
         problem = self.problem
-        closed = {c for c, load in loads.items() if load > problem.capacity_of(c) / problem.capacity + FIT_TOLERANCE}
-        open_ = [
-            (load, consumer)
-            for consumer, load in loads.items()
-            if load <= problem.packing_capacity_of(consumer) / problem.capacity + FIT_TOLERANCE
-        ]
+        counts = Counter(consumers.values())
+        limits = {c: self._limits(c, load, counts[c]) for c, load in loads.items()}
+        closed = {c for c, load in loads.items() if load > limits[c][0] + FIT_TOLERANCE}
+        open_ = [(load, consumer) for consumer, load in loads.items() if load <= limits[consumer][1] + FIT_TOLERANCE]
         refuge = min(open_)[1] if open_ else None
         missing = min(problem.min_consumers, len(problem.speeds)) - len(loads)
 
+        cheapest = self.kinds[self.kind_for(0.0, 1)].of
+
+        def costs_more(consumer: ConsumerId) -> bool:
+            of = problem.known_class(consumer)
+            return of is not None and of.price > cheapest.price
+
         def opened(preferred: ConsumerId | None) -> ConsumerId:
-            consumer = problem.first_consumer if preferred is None or preferred in loads else preferred
-            while consumer in loads:
+            free = preferred is not None and preferred not in loads and not costs_more(preferred)
+            consumer = preferred if free and preferred is not None else problem.first_consumer
+            while consumer in loads or costs_more(consumer):
                 consumer += 1
             loads[consumer] = 0.0
             return consumer
@@ -245,31 +323,40 @@ class FreeConsumers:
     def __init__(self, instance: Instance, used: Iterable[ConsumerId]) -> None:
         self._instance = instance
         self._taken = set(used)
-        self._next = instance.problem.first_consumer
+        self._next = dict.fromkeys(instance.offered, instance.problem.first_consumer)
 
     def take(self, group: tuple[int, ...], size: float) -> ConsumerId:
         """A consumer that may hold `group`, of that size in capacities, and that nobody else is given.
 
-        Of those where a part of it is now, the one with the largest part, then the lowest; else the lowest number that
-        is free.
+        Of those where a part of it is now, and that cost no more than a new one, the one with the largest part, then
+        the lowest; else the lowest number that is free.
         """
-        instance, problem = self._instance, self._instance.problem
+        instance = self._instance
+        kind = instance.kind_for(size, len(group))
         at_home: dict[ConsumerId, float] = {}
         for item in group:
             if instance.home[item] >= 0:
                 consumer = instance.bins[instance.home[item]].consumer
                 at_home[consumer] = at_home.get(consumer, 0.0) + float(instance.sizes[item])
-        homes = [c for c in at_home if c not in self._taken and self._may_hold(c, size, len(group))]
+        homes = [c for c in at_home if c not in self._taken and self._may_hold(c, size, len(group), kind)]
         if homes:
             chosen = min(homes, key=lambda c: (-at_home[c], c))
         else:
-            while self._next in self._taken or problem.capacity_of(self._next) != problem.capacity:
-                self._next += 1
-            chosen = self._next
+            while self._next[kind] in self._taken or not self._is_like_new(self._next[kind], kind):
+                self._next[kind] += 1
+            chosen = self._next[kind]
         self._taken.add(chosen)
         return chosen
 
-    def _may_hold(self, consumer: ConsumerId, size: float, count: int) -> bool:
-        problem = self._instance.problem
-        limit = problem.capacity_of(consumer) if count == 1 else problem.packing_capacity_of(consumer)
-        return size <= limit / problem.capacity + FIT_TOLERANCE or (count == 1 and size > 1)
+    def _is_like_new(self, consumer: ConsumerId, kind: int) -> bool:
+        """Whether a consumer of that number is, or would be, one of that kind and of all its capacity."""
+        problem, of = self._instance.problem, self._instance.kinds[kind].of
+        return problem.known_class(consumer) in (None, of) and problem.capacity_of(consumer, of) == of.capacity
+
+    def _may_hold(self, consumer: ConsumerId, size: float, count: int, kind: int) -> bool:
+        problem, kinds = self._instance.problem, self._instance.kinds
+        of = problem.known_class(consumer) or kinds[kind].of
+        limit = problem.capacity_of(consumer, of) if count == 1 else problem.packing_capacity_of(consumer, of)
+        fits = size <= limit / problem.largest + FIT_TOLERANCE
+        alone = count == 1 and size > 1 and of.capacity == problem.largest
+        return (fits or alone) and of.price <= kinds[kind].price

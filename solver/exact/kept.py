@@ -161,7 +161,11 @@ class KeptPricing:
             best = float(total[at]), tuple(own[list(sets.sets_in(np.array([at]))[0])].tolist())
         if not bin_.required:
             for value, item in zip(values.tolist(), bin_.own, strict=True):
-                if instance.sizes[item] > 1 and (best is None or value > best[0]):
+                if (
+                    instance.sizes[item] > 1
+                    and instance.kinds[bin_.kind].is_largest
+                    and (best is None or value > best[0])
+                ):
                     best = value, (item,)
         elif best is None and len(bin_.required) == 1:
             best = 0.0, ()
@@ -209,9 +213,9 @@ class _Subsets:
         counts = np.array([len(bin_.required) for bin_ in chosen])[:, None] + _sums(np.ones((1, count)))
         limits = np.where(receives & (counts > 1), packing, capacity)
         alone = (counts == 1) & (loads > capacity)
-        allowed = np.where(
-            alone, (loads > 1) | (counts > _sums(np.ones((1, count)))), loads <= limits + FIT_TOLERANCE * capacity
-        )
+        too_fast_for_all = (loads > 1) & np.array([instance.kinds[bin_.kind].is_largest for bin_ in chosen])[:, None]
+        must_be_there = counts > _sums(np.ones((1, count)))
+        allowed = np.where(alone, too_fast_for_all | must_be_there, loads <= limits + FIT_TOLERANCE * capacity)
         rooms = np.where(alone, 0.0, np.maximum(0.0, packing - loads))
         self._levels = level_of(rooms.ravel()).reshape(rooms.shape)
         base = np.array(

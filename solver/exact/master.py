@@ -5,7 +5,7 @@ would improve it is found by `knapsack`.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from solver.deadline import Deadline
 from solver.exact.instance import FIT_TOLERANCE, Floats, Instance, Ints, Placement
 from solver.exact.kept import KeptSet
 from solver.exact.knapsack import BestSets, Grid, best_sets, best_values, profitable_sets
-from solver.exact.relaxation import KeptSets, Prices, Relaxation, lagrangian_bound
+from solver.exact.relaxation import NO_LIMITS, KeptSets, Limits, Prices, Relaxation, alone_on, lagrangian_bound
 from solver.parameters import TUNED, Parameters
 
 WHOLE = 1 + 1e-6
-"""The level of an empty bin, in capacities: above all others, as a partition that is too fast needs one to itself."""
+"""The level of an empty bin of the largest kind, in capacities: above all others, as a partition that is too fast needs
+one to itself."""
 _GAIN = 1e-9
 """What a pattern must gain to be worth adding, in consumers."""
 _INTEGRAL = 1e-6
@@ -28,9 +29,8 @@ _INTEGRAL = 1e-6
 class Restriction:
     """A part of the search space."""
 
-    fewest: int = 0
+    bins: Limits = NO_LIMITS
     """Consumers."""
-    most: int = 10**9
     staying: frozenset[int] = frozenset()
     """Items that stay at home."""
     leaving: frozenset[int] = frozenset()
@@ -45,10 +45,12 @@ class Relaxed:
     """Of the columns that the model has."""
     bound: float
     """No solution of the true problem within the restriction is below this."""
-    bins: float
+    bins: Floats
+    """Of each kind."""
     kept: Floats
     """The share of each kept set that is chosen."""
     patterns: Floats
+    alone: Floats
     kept_costs: Floats
     """The reduced cost of each kept set: what the objective grows by, at least, if it is chosen."""
     pattern_costs: Floats
@@ -61,7 +63,8 @@ class Relaxed:
     @property
     def is_integral(self) -> bool:
         return self.missing < _INTEGRAL and all(
-            bool((np.abs(values - np.round(values)) < _INTEGRAL).all()) for values in (self.kept, self.patterns)
+            bool((np.abs(values - np.round(values)) < _INTEGRAL).all())
+            for values in (self.kept, self.patterns, self.alone)
         )
 
 
@@ -76,21 +79,30 @@ class Master:
         self.patterns: list[tuple[int, ...]] = []
         self._known: set[tuple[int, ...]] = set()
         self.required = frozenset(item for bin_ in instance.bins for item in bin_.required)
-        self.levels = _levels(kept)
+        self.levels = _levels(instance, kept)
+        self._opened = _opened(instance, self.levels)
         self._widest = instance.packing_capacity
         self._must_keep = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
-        self._model = Relaxation(instance, np.arange(len(instance.sizes)), len(self.levels), self._must_keep)
+        self._restriction = Restriction()
+        self._model = self._relaxation(self.levels, self._must_keep)
         self._program = self._model.program
-        self._sets = KeptSets.of(kept, _levels_of(kept, self.levels))
+        self._alone = alone_on(instance, instance.sizes, self._model.free)
+        self._alone_columns = np.array([self._model.add_alone(*each) for each in self._alone.tolist()], dtype=np.int64)
+        self._sets = KeptSets.of(instance, kept, _levels_of(kept, self.levels))
         self._kept_columns = np.array(
             [self._model.add_kept(k, level) for k, level in zip(kept, self._sets.levels.tolist(), strict=True)],
             dtype=np.int64,
         )
         self._pattern_columns: list[int] = []
         self.add_patterns((item,) for item in np.flatnonzero(self._model.free).tolist())
-        self._restriction = Restriction()
         self._is_allowed = np.ones(len(kept), dtype=np.bool_)
         self._is_forced = self._must_keep
+
+    def _relaxation(self, levels: Floats, must_keep: NDArray[np.bool_], *, integers: bool = False) -> Relaxation:
+        rows = np.arange(len(self.instance.sizes))
+        opened = _opened(self.instance, levels)
+        limits = self._restriction.bins
+        return Relaxation(self.instance, rows, len(levels), opened, must_keep, limits, integers=integers)
 
     def level_of(self, pattern: tuple[int, ...]) -> int:
         """The lowest level that has room for `pattern`."""
@@ -120,7 +132,7 @@ class Master:
     def restrict(self, restriction: Restriction) -> None:
         """Confines the model to a part of the search space, in place of the one before."""
         self._restriction = restriction
-        self._program.bound_column(self._model.bins, float(restriction.fewest), float(restriction.most))
+        self._model.limit(restriction.bins)
         allowed, forced = self._allowed()
         for index in np.flatnonzero(allowed != self._is_allowed).tolist():
             self._program.bound_column(int(self._kept_columns[index]), 0.0, np.inf if allowed[index] else 0.0)
@@ -170,9 +182,10 @@ class Master:
             best = Relaxed(
                 objective=point.objective + self.instance.constant,
                 bound=bound,
-                bins=float(point.values[self._model.bins]),
+                bins=point.values[self._model.bins],
                 kept=point.values[self._kept_columns],
                 patterns=point.values[patterns],
+                alone=point.values[self._alone_columns],
                 kept_costs=point.reduced_costs[self._kept_columns],
                 pattern_costs=point.reduced_costs[patterns],
                 prices=prices,
@@ -195,7 +208,9 @@ class Master:
         if gaining.any():
             added = self.add_patterns(sets.sets_in(np.unique(units[gaining])))
             if added < self.tuned.few_patterns:
-                added += self.add_patterns(self._with_each_item(sets, at.items, float(at.rooms[-1])))
+                added += self.add_patterns(
+                    pattern for kind, level in self._opened for pattern in self._with_each_item(sets, at, kind, level)
+                )
         true_prices: Floats | None = None
         if not added:
             missed = self._missed(at, deadline)
@@ -206,9 +221,10 @@ class Master:
             true_prices = np.maximum(at.rooms, self._values_at_most(at.items, rooms))
         return added, self._bound(at.items, true_prices, at.per_bin, cutoff)
 
-    def _with_each_item(self, sets: BestSets, prices: Floats, whole: float) -> list[tuple[int, ...]]:
-        """For each item, the set that it is worth most with in an empty bin, where that gains."""
-        widest = len(sets.values) - 1
+    def _with_each_item(self, sets: BestSets, at: Prices, kind: int, level: int) -> list[tuple[int, ...]]:
+        """For each item, the set that it is worth most with in an empty bin of that kind, where that gains."""
+        prices, whole = at.items, float(at.rooms[level])
+        widest = int(self.grid.room(np.array([self.instance.kinds[kind].packing_capacity]))[0])
         items = np.flatnonzero((prices > 0) & (self.grid.up <= widest))
         rooms = widest - self.grid.up[items]
         gaining = prices[items] + sets.values[rooms] > whole + _GAIN
@@ -247,23 +263,27 @@ class Master:
         values[-1] = max(values[-1], prices.max(initial=0.0))
         return np.maximum.accumulate(values)
 
-    def _bound(self, prices: Floats, room_prices: Floats, per_bin: float, cutoff: float) -> float:
+    def _bound(self, prices: Floats, room_prices: Floats, per_bin: Floats, cutoff: float) -> float:
         """The Lagrangian bound at these prices, the price of a room not below what any set that fits it is worth."""
-        fewest = self._restriction.fewest
-        most = min(self._restriction.most, max(fewest, int(np.floor(cutoff)) + 1))
+        limits = self._restriction.bins
+        affordable = int(np.floor(cutoff / self.instance.prices.min())) + 1
+        limits = replace(limits, most=min(limits.most, max(limits.fewest, affordable)))
+        empty = min(float(per_bin[kind] - room_prices[level]) for kind, level in self._opened)
+        empty = float((per_bin[self._alone[:, 1]] - prices[self._alone[:, 0]]).min(initial=empty))
         allowed = self._is_allowed
         kept = np.where(self._is_forced, np.inf, 0.0)
         np.minimum.at(kept, self._sets.bins[allowed], self._sets.costs(prices, room_prices, per_bin)[allowed])
-        return lagrangian_bound(self.instance, prices, float(room_prices[-1]), per_bin, kept, (fewest, most))
+        return lagrangian_bound(self.instance, prices, empty, per_bin, kept, limits)
 
     def rounded(self, relaxed: Relaxed) -> Placement:
         """The placement of an integral solution."""
         patterns = [self.patterns[index] for index in np.flatnonzero(relaxed.patterns > 0.5).tolist()]
-        return self._placement(np.flatnonzero(relaxed.kept > 0.5).tolist(), patterns)
+        return self._placement(np.flatnonzero(relaxed.kept > 0.5).tolist(), patterns, relaxed.alone)
 
-    def _placement(self, kept: Iterable[int], patterns: Sequence[tuple[int, ...]]) -> Placement:
-        """The placement that these kept sets, by their indices, and patterns make."""
-        return Placement({self.kept[index].bin: self.kept[index].items for index in kept}, patterns)
+    def _placement(self, kept: Iterable[int], patterns: Sequence[tuple[int, ...]], alone: Floats) -> Placement:
+        """The placement that these kept sets, by their indices, and patterns make, and items that are alone."""
+        items = self._alone[alone > 0.5, 0].tolist()
+        return Placement({self.kept[index].bin: self.kept[index].items for index in kept}, patterns, items)
 
     def best_placement(
         self,
@@ -291,10 +311,9 @@ class Master:
         patterns += self.patterns[len(relaxed.patterns) :]
         patterns += [pattern for pattern in more if pattern not in self._known]
         sets = [self.kept[index] for index in kept]
-        levels = _levels(sets)
-        consumers = float(self._restriction.fewest), float(self._restriction.most)
-        rows = np.arange(len(self.instance.sizes))
-        model = Relaxation(self.instance, rows, len(levels), self._is_forced, consumers, integers=True)
+        levels = _levels(self.instance, sets)
+        model = self._relaxation(levels, self._is_forced, integers=True)
+        alone_columns = [model.add_alone(*each) for each in self._alone.tolist()]
         kept_columns = [model.add_kept(k, n) for k, n in zip(sets, _levels_of(sets, levels).tolist(), strict=True)]
         pattern_levels = np.searchsorted(levels, self.levels[[self.level_of(pattern) for pattern in patterns]]).tolist()
         pattern_columns = [
@@ -308,6 +327,7 @@ class Master:
         placement = self._placement(
             [index for index, column in zip(kept, kept_columns, strict=True) if point.values[column] > 0.5],
             [pattern for pattern, column in zip(patterns, pattern_columns, strict=True) if point.values[column] > 0.5],
+            point.values[alone_columns],
         )
         return placement, point.objective + self.instance.constant if is_best else -np.inf
 
@@ -350,9 +370,16 @@ class Master:
         return [item for bin_ in self.instance.bins for item in bin_.own]
 
 
-def _levels(kept: Sequence[KeptSet]) -> Floats:
-    """The rooms that kept sets leave, and that of an empty bin."""
-    return np.unique(np.array([*(k.room for k in kept if k.room > 0), WHOLE]))
+def _levels(instance: Instance, kept: Sequence[KeptSet]) -> Floats:
+    """The rooms that kept sets leave, and those of empty bins."""
+    smaller = [instance.kinds[kind].packing_capacity for kind in instance.offered[:-1]]
+    return np.unique(np.array([*(k.room for k in kept if k.room > 0), *smaller, WHOLE]))
+
+
+def _opened(instance: Instance, levels: Floats) -> list[tuple[int, int]]:
+    """The level of an empty bin of each kind that is offered."""
+    rooms = [*(instance.kinds[kind].packing_capacity for kind in instance.offered[:-1]), WHOLE]
+    return list(zip(instance.offered, np.searchsorted(levels, rooms).tolist(), strict=True))
 
 
 def _levels_of(kept: Sequence[KeptSet], levels: Floats) -> Ints:

@@ -5,11 +5,13 @@ consumers, pinned partitions, capacities that differ) starts from here, and so d
 many partitions to list what it could keep.
 """
 
+from itertools import product
+
 import numpy as np
 
 from domain.assignment import Assignment, ConsumerId
 from solver.deadline import Deadline
-from solver.exact.bounds import fewest_bins, pooled_bound
+from solver.exact.bounds import fewest_bins, lowest_price, pooled_bound
 from solver.exact.instance import FIT_TOLERANCE, Instance
 from solver.exact.kept import most_kept
 from solver.incumbent import Incumbent
@@ -39,21 +41,24 @@ def offer_plans(instance: Instance, incumbent: Incumbent, deadline: Deadline, tu
     )
     opened = len(instance.bins)
     fewest = max(fewest_bins(instance), instance.problem.min_consumers)
+    lowest = lowest_price(instance)
+    price = sum(instance.kinds[bin_.kind].price for bin_ in instance.bins)
     estimates = []
     penalty = sum(evicted)
     for closings in range(len(closable) + 1):
         if closings:
             number = closable[closings - 1]
             penalty += loads[number] - evicted[number]
-        consumers = max(opened - closings, fewest)
-        estimates.append((consumers + instance.weight * penalty, closings))
+            price -= instance.kinds[instance.bins[number].kind].price
+        estimates.append((max(price, lowest) + instance.weight * penalty, closings))
         if opened - closings <= fewest:
             break
     for estimate, closings in sorted(estimates)[: tuned.rule_plans]:
         if deadline.passed or estimate >= incumbent.cutoff:
             return
-        for clearing in (True, False):
-            incumbent.offer(plan(instance, kept, frozenset(closable[:closings]), tuned, clearing=clearing), NAME)
+        for kind, clearing in product(instance.offered, (True, False)):
+            closed = frozenset(closable[:closings])
+            incumbent.offer(plan(instance, kept, closed, tuned, clearing=clearing, kind=kind), NAME)
 
 
 def least_overloaded(instance: Instance) -> Assignment:
@@ -83,10 +88,12 @@ def plan(
     tuned: Parameters = TUNED,
     *,
     clearing: bool = True,
+    kind: int = -1,
 ) -> Assignment:
     """Leaves `kept` where it is but on the bins in `closed`, and places the rest by best fit, the largest first.
 
     With `clearing`, others have to give way before a consumer is opened for an item: fewer consumers, more migrations.
+    A new consumer has room as one of that kind, or as one that holds its first item.
     """
     problem, places = instance.problem, _Places(instance, tuned)
     for number, bin_ in enumerate(instance.bins):
@@ -103,7 +110,11 @@ def plan(
             place = places.widest() if places.consumers else None
         if place is None:
             consumer = names.take((item,), size)
-            places.open(consumer, problem.packing_capacity_of(consumer) / problem.capacity, (item,))
+            of = (
+                problem.known_class(consumer)
+                or instance.kinds[max(kind % len(instance.kinds), instance.kind_for(size, 1))].of
+            )
+            places.open(consumer, problem.packing_capacity_of(consumer, of) / problem.largest, (item,))
         else:
             places.put(item, place)
     return instance.complete({item: places.consumers[place] for item, place in enumerate(places.place_of.tolist())})

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ConsumerClass
 from domain.partitions import TopicPartition
 from solver.deadline import Deadline
 from solver.evaluation import evaluate
@@ -44,7 +45,8 @@ def part_by_part(
             homeless.append(partition)
     parts = _divided(held, max(1, round(len(problem.speeds) / size)), problem.seed * 1_000_003 + turn)
     result: dict[TopicPartition, ConsumerId] = {} if plan is None else dict(plan)
-    fresh = max([*held, *problem.current.values(), *problem.capacities, problem.first_consumer - 1]) + 1
+    known = (*problem.current.values(), *problem.capacities, *problem.class_names)
+    fresh = max([*held, *known, problem.first_consumer - 1]) + 1
     for index, part in enumerate(parts):
         if plan is not None and deadline.passed:
             break
@@ -80,6 +82,7 @@ def _part(problem: Problem, partitions: Iterable[TopicPartition], consumers: set
         current=Assignment(current),
         first_consumer=fresh,
         capacities={c: capacity for c, capacity in problem.capacities.items() if c in consumers},
+        class_names=_class_names(problem, consumers),
         min_consumers=0,
         max_consumers=None,
         pinned={p: c for p, c in problem.fixed.items() if p in speeds},
@@ -87,17 +90,30 @@ def _part(problem: Problem, partitions: Iterable[TopicPartition], consumers: set
     )
 
 
+def _class_names(problem: Problem, consumers: Iterable[ConsumerId]) -> dict[ConsumerId, str]:
+    """Of those that there are, whether or not what they have now is part of the same part."""
+    known = {consumer: problem.known_class(consumer) for consumer in consumers} if problem.classes else {}
+    return {consumer: of.name for consumer, of in known.items() if of is not None}
+
+
 def _renumbered(problem: Problem, plan: Assignment) -> Assignment:
     """`plan` with the lowest numbers that are free for the consumers that are new in it, in their order."""
-    known = {*problem.current.values(), *problem.capacities, *problem.pinned.values()}
+    known = {*problem.current.values(), *problem.capacities, *problem.pinned.values(), *problem.class_names}
     new = sorted(plan.consumers - known)
+    loads = plan.loads(problem.speeds) if problem.classes else {}
     # A consumer that has lost all its partitions is as free as one that never was.
     taken = set(plan.consumers) & known
     names: dict[ConsumerId, ConsumerId] = {}
-    number = problem.first_consumer
+    lowest: dict[ConsumerClass | None, ConsumerId] = {}
     for consumer in new:
-        while number in taken or number in problem.capacities:
+        of = problem.cheapest_class(loads[consumer], len(plan.by_consumer[consumer])) if problem.classes else None
+        number = lowest.get(of, problem.first_consumer)
+        while (
+            number in taken
+            or number in problem.capacities
+            or (problem.classes and problem.known_class(number) not in (None, of))
+        ):
             number += 1
-        names[consumer] = number
+        names[consumer] = lowest[of] = number
         taken.add(number)
     return Assignment({p: names.get(consumer, consumer) for p, consumer in plan.items()})

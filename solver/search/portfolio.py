@@ -37,6 +37,8 @@ class Portfolio:
         if not self._is_nearly_all(listing, instance):
             construct.offer_plans(instance, incumbent, deadline, tuned)
         for_all_s = tuned.whole_s * math.pow(count / 1000, tuned.whole_power)
+        if instance.problem.classes:
+            for_all_s *= tuned.whole_classes
         if not listing.partial and instance.problem.time_limit_s >= for_all_s:
             units = tuned.fine_units if count <= tuned.fine_partitions else tuned.units
             branch_and_price.search(instance, listing.sets, incumbent, deadline, units, tuned=tuned)
@@ -146,7 +148,8 @@ class Portfolio:
     def _prove(self, instance: Instance, listing: Listing, incumbent: Incumbent, deadline: Deadline) -> None:
         """Raises the bound of a problem that is too large for one relaxation, in finer and finer units."""
         consumers = _consumers(instance, incumbent)
-        for units in (100, 200, 400) if listing.partial else (100, 400, 800):
+        steps = (100, 200, 400) if listing.partial else (100, 400, 800)
+        for units in (400,) if instance.problem.classes else steps:
             if deadline.passed or incumbent.is_proven:
                 return
             incumbent.raise_bound(coarse_bound(instance, listing, units, consumers, deadline, self.tuned).bound)
@@ -174,13 +177,17 @@ def search_by_cp_sat(instance: Instance, incumbent: Incumbent, deadline: Deadlin
     # Imported here: it brings pandas along, for a third of a second, and few problems come to it.
     from solver.exact import cp_sat
 
+    if instance.idle and instance.problem.min_consumers:
+        # A partition that nobody writes to may be what a consumer is there for.
+        instance = Instance.of(instance.problem, idle_too=True)
     cp_sat.solve(instance, incumbent, deadline)
 
 
 def _consumers(instance: Instance, incumbent: Incumbent) -> tuple[int, int]:
     """The fewest consumers that there can be, and the most that a plan as good as the incumbent's could have."""
-    count = len(instance.problem.speeds)
-    return fewest_bins(instance), count if incumbent.best is None else min(count, int(incumbent.objective) + 1)
+    count, cheapest = len(instance.problem.speeds), float(instance.prices.min())
+    most = count if incumbent.best is None else min(count, int(incumbent.objective / cheapest) + 1)
+    return fewest_bins(instance), most
 
 
 def _plan_of(incumbent: Incumbent) -> Assignment:

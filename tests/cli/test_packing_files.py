@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import UsageError
-from cli.files.snapshot_file import line_of, read_current, read_snapshot
+from cli.files.snapshot_file import Present, line_of, read_current, read_snapshot
 from cli.files.stream_file import Measurement, read_stream, write_stream
 from cli.files.text_lines import LONGEST
 from domain.assignment import Assignment
@@ -154,7 +154,7 @@ def test_a_snapshot_may_begin_with_a_byte_order_mark_and_name_its_columns_in_any
         written(folder, "\ufeffconsumer,speed,partition,topic\r\n4,2.5,0,clicks\r\n,0,1,clicks\r\n")
     )
     assert snapshot.speeds == {CLICKS: 2.5, TopicPartition("clicks", 1): 0}
-    assert snapshot.current == Assignment({CLICKS: 4})
+    assert snapshot.current == Present(Assignment({CLICKS: 4}))
 
 
 @given(known=st.dictionaries(partitions, speeds, min_size=1, max_size=8), unknown=st.frozensets(partitions, max_size=3))

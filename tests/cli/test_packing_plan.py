@@ -160,7 +160,7 @@ def test_whether_there_can_be_a_plot_is_said_before_any_work(tmp_path: Path, mon
 
 def summary(name: str, cbs: float, rscore: float, proven: float | None = None) -> Summary:
     gap = None if proven is None else 0.001
-    return Summary(name, 20, 104.75, cbs, rscore, 30.0, proven, gap, 0.1192, 0.5)
+    return Summary(name, 20, 104.75, 104.75, cbs, rscore, 30.0, proven, gap, 0.1192, 0.5)
 
 
 SUMMARIES = [summary("mbfp", 0.0005, 22.5764), summary("bfd", 0.0005, 24.4), summary("exact", 0.01, 7.3, 0.95)]

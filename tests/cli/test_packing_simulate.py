@@ -70,7 +70,7 @@ def test_the_metrics_of_heuristics_have_no_gap_and_those_of_exact_engines_do(
     metrics = tmp_path / "metrics.csv"
     kcga("simulate", stream, "--engines", "mbfp,exact@0.5", "--time-limit", 60, "--metrics", metrics)
     lines = metrics.read_text().splitlines()
-    assert lines[0] == "algorithm,iteration,consumers,rscore,reassigned,seconds,status,gap"
+    assert lines[0] == "algorithm,iteration,consumers,rscore,reassigned,seconds,status,gap,price"
     table = rows(metrics)
     assert [(row["algorithm"], row["iteration"]) for row in table] == [
         (engine, str(iteration)) for engine in ("mbfp", "exact@0.5") for iteration in range(1, 7)
@@ -78,6 +78,16 @@ def test_the_metrics_of_heuristics_have_no_gap_and_those_of_exact_engines_do(
     assert {(row["status"], row["gap"]) for row in table[:6]} == {("heuristic", "")}
     assert {row["status"] for row in table[6:]} == {"optimal"}
     assert all(0 <= float(row["gap"]) <= 1e-6 for row in table[6:])
+
+
+def test_with_classes_each_engine_has_a_price(kcga: Kcga, stream: Path, tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.csv"
+    asked = ("--engines", "mbfp,exact@0.5", "--class", "cheap=200:0.5", "--time-limit", 60)
+    assert "price" in kcga("simulate", stream, *asked, "--metrics", metrics).stdout
+    table = rows(metrics)
+    assert any(float(row["price"]) < float(row["consumers"]) for row in table)
+    refused = kcga("simulate", stream, "--policy", "controller", "--class", "small=30:0.25")
+    assert (refused.exit_code, "--class is for engines" in refused.stderr) == (2, True)
 
 
 def test_an_exact_engine_is_at_least_as_good_as_a_heuristic_at_the_first_iteration(kcga: Kcga, stream: Path) -> None:
@@ -124,7 +134,7 @@ def test_the_table_has_a_line_for_each_engine(kcga: Kcga, stream: Path) -> None:
 
 def answer(algorithm: str, consumers: int, rscore: float = 0.0, gap: float | None = None) -> Answer:
     status = Status.HEURISTIC if gap is None else Status.FEASIBLE if gap else Status.OPTIMAL
-    return Answer(algorithm, 1, consumers, rscore, 0, 0.5, status, gap)
+    return Answer(algorithm, 1, consumers, rscore, 0, 0.5, status, gap, consumers)
 
 
 def test_the_cardinal_bin_score_is_the_mean_share_of_consumers_above_the_fewest() -> None:

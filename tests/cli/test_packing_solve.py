@@ -51,7 +51,7 @@ def planned(kcga: Kcga, *arguments: object, stdin: bytes = b"") -> dict[str, Any
 
 def test_json_has_the_fields_of_the_solution_and_every_partition_in_order(kcga: Kcga, snapshot: Path) -> None:
     plan = planned(kcga, snapshot, *PROVEN)
-    assert {field.name for field in fields(Solution)} | {"gap"} <= plan.keys()
+    assert {field.name for field in fields(Solution)} - {"classes"} | {"gap"} <= plan.keys()
     assert (plan["status"], plan["consumers"], plan["gap"]) == ("optimal", 2, 0)
     assert [(row["topic"], row["partition"]) for row in plan["assignment"]] == [
         ("clicks", 0),
@@ -65,6 +65,52 @@ def test_json_has_the_fields_of_the_solution_and_every_partition_in_order(kcga: 
     moved = sum(row["speed"] for row in plan["assignment"] if row["previous"] not in (row["consumer"], None))
     assert plan["rscore"] == pytest.approx(moved / 100)
     assert plan["objective"] == pytest.approx(2 + 0.5 * plan["rscore"])
+
+
+CLASSES = ("--class", "large=200:1.6", "--class", "small=50:0.4")
+
+
+def test_a_plan_says_the_class_of_each_consumer_and_takes_it_back(kcga: Kcga, tmp_path: Path) -> None:
+    fresh = tmp_path / "fresh.csv"
+    fresh.write_text("topic,partition,speed\nclicks,0,150\norders,0,45\n")
+    plan = planned(kcga, fresh, *PROVEN, *CLASSES)
+    assert {row["topic"]: row["class"] for row in plan["assignment"]} == {"clicks": "large", "orders": "large"}
+    assert (plan["price"], plan["objective"], plan["status"]) == (1.6, 1.6, "optimal")
+    for format_ in ("json", "csv"):
+        current = tmp_path / f"current.{format_}"
+        current.write_text(kcga("solve", fresh, *PROVEN, *CLASSES, "--output", format_).stdout)
+        again = planned(kcga, fresh, *PROVEN, *CLASSES, "--current", current)
+        assert (again["rscore"], again["assignment"][0]["class"]) == (0, "large")
+    assert "large" in kcga("solve", fresh, *PROVEN, *CLASSES).stdout
+
+
+@pytest.mark.parametrize(
+    ("classes", "words"),
+    [
+        (["large"], "NAME=CAPACITY:PRICE"),
+        (["Large=2:1"], "lower case"),
+        (["large=two:1"], "its capacity is 'two'"),
+        (["large=2:0"], "the price of --class large is 0"),
+        (["large=2:1", "large=3:1"], "it is there twice"),
+        (["ordinary=2:1"], "those of --capacity"),
+    ],
+)
+def test_a_class_that_says_nothing_is_an_error_that_says_what_would(
+    kcga: Kcga, snapshot: Path, classes: list[str], words: str
+) -> None:
+    ended = kcga("solve", snapshot, *(word for each in classes for word in ("--class", each)))
+    assert ended.exit_code == 2
+    assert words in ended.stderr
+
+
+def test_a_consumer_of_a_class_that_nobody_describes_is_an_error(kcga: Kcga, tmp_path: Path) -> None:
+    current = tmp_path / "current.csv"
+    current.write_text("topic,partition,speed,consumer,class\nclicks,0,60,1,large\n")
+    ended = kcga("solve", current, "--capacity", 100)
+    assert (ended.exit_code, "--class must say what that is" in ended.stderr) == (2, True)
+    current.write_text("topic,partition,speed,consumer,class\nclicks,0,60,1,large\nclicks,1,6,1,small\n")
+    ended = kcga("solve", current, "--capacity", 100, *CLASSES)
+    assert (ended.exit_code, "of the class small, and of large" in ended.stderr) == (2, True)
 
 
 def test_csv_is_the_same_plan(kcga: Kcga, snapshot: Path) -> None:

@@ -5,9 +5,10 @@ controller do not depend on how good an engine is.
 import math
 
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ConsumerClass
 from domain.partitions import TopicPartition
-from solver.evaluation import LOAD_TOLERANCE, Evaluation, evaluate
-from solver.problem import Problem
+from solver.evaluation import Evaluation, evaluate
+from solver.problem import LOAD_TOLERANCE, Problem
 from solver.solution import Solution, Status
 
 Cost = tuple[int, float, float]
@@ -46,6 +47,7 @@ def _solve(problem: Problem) -> Solution:
         lower_bound=figures.objective,
         seconds=0.0,
         saturated=figures.saturated,
+        classes=figures.classes,
         excess=figures.excess,
         reason="; ".join(figures.violations),
     )
@@ -62,7 +64,7 @@ class _Search:
         self._most = math.inf if problem.max_consumers is None else problem.max_consumers
         if may_break_rules:
             self._most = max(self._most, len(set(self._fixed.values())))
-        self._named = sorted({*problem.current.consumers, *self._fixed.values()})
+        self._named = sorted({*problem.current.consumers, *self._fixed.values(), *problem.class_names})
         """The consumers that are not like any other."""
         self._unnamed = [c for c in range(1, len(self._order) + len(self._named) + 1) if c not in self._named]
         self._on: dict[ConsumerId, list[TopicPartition]] = {}
@@ -103,19 +105,26 @@ class _Search:
         if len(held) == 1:
             return True
         receives = any(problem.current.get(partition) != consumer for partition in held)
-        most = problem.packing_capacity_of(consumer) if receives else problem.capacity_of(consumer)
+        of = self._largest_that(consumer)
+        most = problem.packing_capacity_of(consumer, of) if receives else problem.capacity_of(consumer, of)
         return sum(problem.speeds[partition] for partition in held) <= most * (1 + LOAD_TOLERANCE)
+
+    def _largest_that(self, consumer: ConsumerId) -> ConsumerClass:
+        """What a consumer is, or can be."""
+        largest = max(self._problem.every_class, key=lambda each: each.capacity)
+        return self._problem.known_class(consumer) or largest
 
     def _is_promising(self, moving: float) -> bool:
         problem = self._problem
-        consumers = len(self._on)
-        if consumers > self._most:
+        if len(self._on) > self._most:
             return False
-        so_far = consumers + problem.migration_weight * moving / problem.capacity
+        prices = [each.price for each in problem.every_class]
+        so_far = sum(of.price if (of := problem.known_class(each)) else min(prices) for each in self._on)
+        so_far += problem.migration_weight * moving / problem.capacity
         if not self._may_break_rules:
             return so_far < self._cost[2]
         excess = sum(
-            max(0.0, sum(problem.speeds[p] for p in held) - problem.capacity_of(consumer))
+            max(0.0, sum(problem.speeds[p] for p in held) - problem.capacity_of(consumer, self._largest_that(consumer)))
             for consumer, held in self._on.items()
             if len(held) > 1
         )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ORDINARY, ConsumerClass
 from domain.partitions import TopicPartition
 from solver import Problem
 from solver.deadline import Deadline
@@ -59,10 +60,27 @@ def ruled_problems(draw: st.DrawFn, most: int = 5) -> Problem:
     )
 
 
+@st.composite
+def classed_problems(draw: st.DrawFn, most: int = 5) -> Problem:
+    """The same with consumers of other classes, some of which are there."""
+    given = draw(plain_problems(most) | ruled_problems(most))
+    capacities, prices = st.sampled_from([40.0, 60.0, 100.0, 150.0, 220.0]), st.sampled_from([0.3, 0.45, 1.0, 1.4, 2.5])
+    classes = tuple(
+        ConsumerClass(name, draw(capacities), draw(prices)) for name in draw(st.sampled_from(["a", "ab", "abc"]))
+    )
+    names = st.sampled_from([ORDINARY, *(each.name for each in classes)])
+    return replace(
+        given,
+        capacities={consumer: min(10.0, capacity) for consumer, capacity in given.capacities.items()},
+        classes=classes,
+        class_names=draw(st.dictionaries(st.integers(1, 4), names, max_size=3)),
+    )
+
+
 def every_plan(given: Problem) -> Iterator[tuple[Assignment, Evaluation]]:
     """All feasible plans, but for the names of new consumers."""
     order = sorted(given.speeds)
-    named = sorted({*given.current.consumers, *given.pinned.values()})
+    named = sorted({*given.current.consumers, *given.pinned.values(), *given.class_names})
     unnamed = [number for number in range(1, len(order) + len(named) + 1) if number not in named]
 
     def place(placed: dict[TopicPartition, ConsumerId]) -> Iterator[Assignment]:

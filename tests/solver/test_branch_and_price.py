@@ -14,12 +14,21 @@ from solver.exact.instance import Instance
 from solver.exact.kept import kept_sets
 from solver.exact.knapsack import Grid
 from solver.exact.master import Master, Relaxed, Restriction
+from solver.exact.relaxation import Limits
 from solver.incumbent import Incumbent
 from solver.search.starts import pack
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.partitions import partition
-from tests.solver.small_problems import after_looks, in_time, plain_problems, problem, ruled_problems, too_late
+from tests.solver.small_problems import (
+    after_looks,
+    classed_problems,
+    in_time,
+    plain_problems,
+    problem,
+    ruled_problems,
+    too_late,
+)
 
 known = settings(max_examples=examples(25), deadline=None, derandomize=True)
 TOLERANCE = 1e-5
@@ -34,7 +43,7 @@ def searched(given_problem: Problem, incumbent: Incumbent | None = None, **optio
     return found
 
 
-@given(plain_problems() | ruled_problems())
+@given(plain_problems() | ruled_problems() | classed_problems())
 @known
 def test_the_search_ends_with_the_optimum_and_its_proof(given_problem: Problem) -> None:
     optimum = solve_exhaustively(given_problem)
@@ -83,7 +92,8 @@ def parts_of(given_problem: Problem) -> tuple[Master, Relaxed, list[Restriction]
 
 def test_a_search_divides_by_the_number_of_consumers_first() -> None:
     _, relaxed, (fewer, more) = parts_of(problem(30, 30, 30, 30, 30))
-    assert (fewer, more) == (Restriction(most=int(relaxed.bins)), Restriction(fewest=int(relaxed.bins) + 1))
+    count = int(relaxed.bins.sum())
+    assert (fewer, more) == (Restriction(Limits(most=count)), Restriction(Limits(fewest=count + 1)))
 
 
 def test_and_then_by_whether_a_partition_stays() -> None:

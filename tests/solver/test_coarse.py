@@ -11,7 +11,16 @@ from solver.exact.instance import Instance
 from solver.exact.kept import kept_sets
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
-from tests.solver.small_problems import after_looks, in_time, lowest, plain_problems, problem, ruled_problems, too_late
+from tests.solver.small_problems import (
+    after_looks,
+    classed_problems,
+    in_time,
+    lowest,
+    plain_problems,
+    problem,
+    ruled_problems,
+    too_late,
+)
 
 known = settings(max_examples=examples(25), deadline=None, derandomize=True)
 TOLERANCE = 1e-6
@@ -36,7 +45,7 @@ def coarse(
 
 
 @pytest.mark.parametrize("at_most", [0, 100_000])
-@given(given_problem=plain_problems() | ruled_problems(), units=st.sampled_from([1, 7, 40]))
+@given(given_problem=plain_problems() | ruled_problems() | classed_problems(), units=st.sampled_from([1, 7, 40]))
 @known
 def test_no_plan_costs_less_than_the_bound_whatever_the_units(at_most: int, given_problem: Problem, units: int) -> None:
     optimum = solve_exhaustively(given_problem)

@@ -12,7 +12,7 @@ from solver.search import construct
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.partitions import partition
-from tests.solver.small_problems import in_time, plain_problems, problem, ruled_problems, too_late
+from tests.solver.small_problems import classed_problems, in_time, plain_problems, problem, ruled_problems, too_late
 
 known = settings(max_examples=examples(25), deadline=None, derandomize=True)
 TOLERANCE = 1e-6
@@ -22,7 +22,7 @@ def kept(*bins: tuple[int, ...]) -> list[tuple[int, ...]]:
     return list(bins)
 
 
-@given(plain_problems() | ruled_problems())
+@given(plain_problems() | ruled_problems() | classed_problems())
 @known
 def test_what_is_begun_with_is_feasible_and_its_bound_holds(given_problem: Problem) -> None:
     optimum = solve_exhaustively(given_problem)

@@ -14,7 +14,7 @@ from solver.search.starts import pack
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.partitions import partition
-from tests.solver.small_problems import in_time, plain_problems, problem, ruled_problems, too_late
+from tests.solver.small_problems import classed_problems, in_time, plain_problems, problem, ruled_problems, too_late
 
 known = settings(max_examples=examples(12), deadline=None, derandomize=True)
 TOLERANCE = 1e-5
@@ -33,7 +33,7 @@ def has_load_to_share(given_problem: Problem) -> bool:
     return any(0 < speed <= given_problem.capacity for speed in given_problem.speeds.values())
 
 
-@given(plain_problems(most=5) | ruled_problems(most=5))
+@given(plain_problems(most=5) | ruled_problems(most=5) | classed_problems())
 @known
 def test_the_optimum_is_found_and_proven(given_problem: Problem) -> None:
     assume(has_load_to_share(given_problem))

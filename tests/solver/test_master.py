@@ -14,10 +14,20 @@ from solver.exact.instance import FIT_TOLERANCE, Instance
 from solver.exact.kept import kept_sets
 from solver.exact.knapsack import Grid
 from solver.exact.master import WHOLE, Master, Relaxed, Restriction
+from solver.exact.relaxation import Limits
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.partitions import partition
-from tests.solver.small_problems import after_looks, in_time, lowest, plain_problems, problem, ruled_problems, too_late
+from tests.solver.small_problems import (
+    after_looks,
+    classed_problems,
+    in_time,
+    lowest,
+    plain_problems,
+    problem,
+    ruled_problems,
+    too_late,
+)
 
 known = settings(max_examples=examples(15), deadline=None, derandomize=True)
 TOLERANCE = 1e-6
@@ -52,7 +62,7 @@ def load(master: Master, items: tuple[int, ...]) -> float:
     return float(master.instance.sizes[list(items)].sum())
 
 
-@given(plain_problems() | ruled_problems())
+@given(plain_problems() | ruled_problems() | classed_problems())
 @known
 def test_no_plan_costs_less_than_the_bound_and_none_less_than_the_relaxation(given_problem: Problem) -> None:
     optimum = solve_exhaustively(given_problem)
@@ -66,7 +76,7 @@ def test_no_plan_costs_less_than_the_bound_and_none_less_than_the_relaxation(giv
 
 
 @pytest.mark.parametrize("units", [7, 400])
-@given(given_problem=plain_problems() | ruled_problems())
+@given(given_problem=plain_problems() | ruled_problems() | classed_problems())
 @known
 def test_patterns_as_they_are_needed_come_to_the_same_as_all_patterns_at_once(
     given_problem: Problem, units: int
@@ -89,7 +99,7 @@ def test_no_plan_within_a_restriction_costs_less_than_its_bound(given_problem: P
     staying = frozenset(data.draw(st.sets(st.sampled_from(optional), max_size=1)) if optional else ())
     leaving = frozenset(data.draw(st.sets(st.sampled_from(optional), max_size=2)) if optional else ()) - staying
     fewest = data.draw(st.integers(0, 3))
-    restriction = Restriction(fewest, data.draw(st.integers(max(1, fewest), 5)), staying, leaving)
+    restriction = Restriction(Limits(fewest, data.draw(st.integers(max(1, fewest), 5))), staying, leaving)
 
     def stays(plan: Assignment, item: int) -> bool:
         name = instance.partitions[item]
@@ -97,7 +107,7 @@ def test_no_plan_within_a_restriction_costs_less_than_its_bound(given_problem: P
 
     def is_within(plan: Assignment, figures: Evaluation) -> bool:
         return (
-            restriction.fewest <= figures.consumers <= restriction.most
+            restriction.bins.fewest <= figures.consumers <= restriction.bins.most
             and all(stays(plan, item) for item in staying)
             and not any(stays(plan, item) for item in leaving)
         )
@@ -108,7 +118,7 @@ def test_no_plan_within_a_restriction_costs_less_than_its_bound(given_problem: P
     best = lowest(given_problem, is_within)
     assert best is None or found.bound <= best + TOLERANCE
     if found.missing < TOLERANCE:
-        assert restriction.fewest - TOLERANCE <= found.bins <= restriction.most + TOLERANCE
+        assert restriction.bins.fewest - TOLERANCE <= found.bins.sum() <= restriction.bins.most + TOLERANCE
         shares = master.home_shares(found)
         assert shares[sorted(staying)] == pytest.approx(1.0)
         assert shares[sorted(leaving)] == pytest.approx(0.0)
@@ -127,13 +137,13 @@ def test_an_item_that_has_to_stay_stays_and_what_does_not_fit_beside_it_leaves(i
 
 def test_a_restriction_that_nothing_keeps_leaves_something_out_and_has_a_high_bound() -> None:
     master = master_of(problem(60, 60, 60))
-    master.restrict(Restriction(most=2))
+    master.restrict(Restriction(Limits(most=2)))
     found = relaxed(master)
     assert found.missing > 0.5
     assert found.bound > 10
 
 
-@given(plain_problems() | ruled_problems())
+@given(plain_problems() | ruled_problems() | classed_problems())
 @known
 def test_an_integral_relaxation_is_a_plan_of_that_cost(given_problem: Problem) -> None:
     assume(solve_exhaustively(given_problem).status is Status.OPTIMAL and given_problem.max_consumers is None)
@@ -146,13 +156,13 @@ def test_an_integral_relaxation_is_a_plan_of_that_cost(given_problem: Problem) -
     assert figures.objective == pytest.approx(found.objective, abs=TOLERANCE)
 
 
-@given(plain_problems() | ruled_problems())
+@given(plain_problems() | ruled_problems() | classed_problems())
 @known
 def test_the_best_placement_of_all_columns_is_the_optimum(given_problem: Problem) -> None:
     optimum = solve_exhaustively(given_problem)
     assume(all(given_problem.speeds.values()))
     master = master_of(given_problem)
-    master.restrict(Restriction(most=given_problem.max_consumers or len(given_problem.speeds)))
+    master.restrict(Restriction(Limits(most=given_problem.max_consumers or len(given_problem.speeds))))
     found = relaxed(master)
     placement, objective = master.best_placement(found, np.inf, in_time(), 0.0, np.inf, all_sets(master))
     if optimum.status is Status.INFEASIBLE:
@@ -294,7 +304,7 @@ def test_only_items_that_may_stay_or_leave_are_optional() -> None:
 
 def test_nothing_to_place_costs_nothing() -> None:
     found = relaxed(master_of(problem()))
-    assert (found.objective, found.bound, found.bins, found.complete) == (0.0, 0.0, 0.0, True)
+    assert (found.objective, found.bound, found.bins.sum(), found.complete) == (0.0, 0.0, 0.0, True)
     assert found.is_integral
 
 
