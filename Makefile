@@ -76,6 +76,7 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet 
 	@$(BIN)/python -m bench.heuristics $(ARGS)
 	@$(BIN)/python -m bench.engines $(ARGS)
 	@$(BIN)/python -m bench.scaling $(ARGS)
+	@$(BIN)/python -m bench.classes $(ARGS)
 	@$(BIN)/python -m bench.parameters $(ARGS)
 	@$(BIN)/python -m bench.consumer_throughput --memory-s 600 $(ARGS)
 	@$(BIN)/python -m bench.latency $(ARGS)

@@ -29,6 +29,7 @@ PAGES = {
     "bench.rollout": "rollout.md",
     "bench.scale.__main__": "scale.md",
     "bench.scaling": "scaling.md",
+    "bench.classes": "classes.md",
     "bench.steady": "steady.md",
     "tests.kubernetes.measure": "deployments.md",
 }
