@@ -20,8 +20,8 @@ from bench.latency.times import Times
 from bench.machine_alone import LOOK_WITHIN_S, MachineAlone
 from consumer.decide import actions
 from consumer.decide.claims import RELEASED
-from controller.decide.commands import Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
-from controller.decide.events import ConsumerGone, ConsumerReported, Event, Solved, SpeedsMeasured, Started
+from controller.decide.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
+from controller.decide.events import ClaimHeard, ConsumerGone, ConsumerReported, Event, Solved, SpeedsMeasured, Started
 from controller.decide.history import Beginning
 from controller.decide.machine import Controller
 from controller.settings import ControllerSettings
@@ -130,6 +130,8 @@ class KcgaGroup:
             case Solve(plan=plan, problem=problem, engine=engine):
                 solution = solve(problem, engine)
                 self._later(now + SOLVE_LIMIT_S, lambda at: self._handle(Solved(at, plan, solution)))
+            case Claim(sequence=sequence):
+                self._later(now + MESSAGE_S, lambda at: self._handle(ClaimHeard(at, sequence)))
             case Publish(decision=decision) if decision.carried_out:
                 self.migrations += sum(
                     1 for entry in decision.assignment if entry.previous not in (None, entry.consumer)

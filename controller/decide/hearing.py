@@ -41,6 +41,10 @@ class Hearing:
             self._listens_since = sent_at
         self._heard_until = sent_at
 
+    def hears(self, now: float) -> bool:
+        """Whether what was said until just now has been taken in: who was frozen knows only what was before."""
+        return now - self._heard_until <= LONGEST_GAP_S
+
     def silence_s(self, since: float) -> float:
         """How long it has been listened since then."""
         return self._heard_until - max(since, self._listens_since)

@@ -2,8 +2,8 @@
 
 Once all consumers that it found obey it (Synchronize), it does at every turn: it gives up who does not go on, gives
 what nobody reads to somebody, takes the steps towards the plan that are safe now, and considers the assignment. Only
-the last is gated, by fresh speeds, a back-off and a least interval. What an operator sees of it are the paper's states:
-Reassign while the solver is asked, Manage while steps are due, Sentinel otherwise.
+the last is gated, by what was heard lately, a back-off and a least interval. What an operator sees of it are the
+paper's states: Reassign while the solver is asked, Manage while steps are due, Sentinel otherwise.
 """
 
 import math
@@ -320,7 +320,8 @@ class Controller:
 
     def _watch(self) -> list[Command]:
         settings = self._settings
-        if self._question is not None or self._now - self._speeds_at > settings.speeds_timeout_s:
+        fresh = self._now - self._speeds_at <= settings.speeds_timeout_s and self._hearing.hears(self._now)
+        if self._question is not None or not fresh:
             return []
         too_early = self._now < max(self._backoff.until, self._considered_at + settings.least_interval_s)
         if too_early and not self._decider.replan_asked:

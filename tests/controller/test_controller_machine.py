@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from controller.decide.events import Ticked
 from controller.decide.machine import State
 from controller.settings import ControllerSettings
 from domain.messages import Action, Throughput
@@ -184,6 +185,21 @@ def test_without_fresh_speeds_nothing_is_decided() -> None:
     made = len(world.decisions)
     run(world, 5 * SETTINGS.interval_s, monitor=False)
     assert len(world.decisions) == made
+
+
+def test_a_controller_that_was_frozen_decides_once_it_has_heard_what_was_said_meanwhile() -> None:
+    world = a_world(partitions(4, 20.0))
+    run(world, 25)
+    made = len(world.decisions)
+    world.listens = False
+    run(world, SETTINGS.interval_s + 5)
+    world.listens = True
+    world.handle(Ticked(world.now))
+    assert world.questions == []
+    world.speeds = partitions(4, 30.0)
+    run(world, 5)
+    assert len(world.decisions) > made
+    assert "above its capacity" in world.decisions[made].triggers[0]
 
 
 def test_a_partition_that_cannot_be_measured_keeps_its_last_speed_and_its_consumer() -> None:
