@@ -98,6 +98,8 @@ class Demonstration:
         self._settings_file.write_text(settings_text(services, self._profile, folder))
         self._settings = load(self._settings_file)
         self._fleet_folder = self._settings.local.folder
+        self._load_began = folder / "load.began"
+        """Is there once records are produced: from then on the run lasts."""
 
     def run(self) -> Summary:
         """From the first record to the proof.
@@ -126,18 +128,18 @@ class Demonstration:
                 chaos = self._chaos(supervisor)
                 group.callback(chaos.end)
                 self._say_where()
-                began = time.monotonic()
                 with self._view() as view, self._interrupts.ask_first() as stop:
 
                     def show(phase: str) -> None:
                         view.update(observer.snapshot(), phase, self._incidents)
 
-                    elapsed = 0.0
+                    elapsed, began = 0.0, math.inf
                     while not stop.wait(REFRESH_S) and (self._seconds is None or elapsed < self._seconds):
                         supervisor.look_after()
                         chaos.look_after(elapsed)
                         show(self._phase(supervisor.runs_s(LOAD)))
-                        elapsed = time.monotonic() - began
+                        began = min(began, time.monotonic()) if self._load_began.exists() else math.inf
+                        elapsed = max(0.0, time.monotonic() - began)
                     self._mend(supervisor, chaos, show)
                     produced = self._end_load(supervisor)
                     self._drain(observer, view, supervisor)
@@ -194,7 +196,7 @@ class Demonstration:
             )
 
     def _load_generator(self) -> Child:
-        arguments = ["--settings", str(self._settings_file), "--seed", str(self._seed)]
+        arguments = ["--settings", str(self._settings_file), "--seed", str(self._seed), f"--began={self._load_began}"]
         return Child(
             LOAD,
             [sys.executable, "-m", "sandbox.load", *arguments, "--prefix", self._services.prefix],
@@ -230,12 +232,12 @@ class Demonstration:
     def _end_load(self, supervisor: Supervisor) -> int:
         """Ends the producers and returns how many records the brokers acknowledged.
 
-        A load generator that was killed cannot say: then as many as there are in Kafka.
+        A load generator that was killed, or had not begun, cannot say: then as many as there are in Kafka.
         """
         supervisor.look_after()  # it may have ended just now
         generator = supervisor.end(LOAD)
         generator.wait()
-        if LOAD in supervisor.restarts:
+        if LOAD in supervisor.restarts or not self._load_began.exists():
             return _in_kafka(self._services.bootstrap_servers, self._profile.partitions)
         return _delivered(generator)
 

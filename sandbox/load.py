@@ -191,11 +191,14 @@ def main() -> None:
     parser.add_argument("--settings", type=Path, required=True, help="the settings file (TOML)")
     parser.add_argument("--prefix", default="", help="of the names of the topics")
     parser.add_argument("--seconds", type=float, help="end by itself after so many")
+    parser.add_argument("--began", type=Path, help="a file to make once it produces, and ends in order when asked to")
     parser.add_argument("--seed", type=int, default=0, help="the same one makes the same records")
     options = parser.parse_args()
     configure("load")
     settings = load_settings(options.settings)
     with stop_on_signals() as stop:
+        if options.began is not None:
+            options.began.touch()
         report = run_load(
             settings.kafka.bootstrap_servers,
             demo_profile(settings.controller.consumer_capacity, options.prefix),

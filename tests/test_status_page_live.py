@@ -10,7 +10,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from subprocess import Popen
@@ -27,8 +27,10 @@ from cli.commands.record import record_speeds
 from cli.files.stream_file import read_stream
 from cli.live.plan import plan_now
 from cli.packing.controller_replay import controller_replay
+from domain.assignment import ConsumerId
 from domain.group_view.explanation import explain
-from domain.messages import Decision, Restraint, WriteSpeedReport
+from domain.messages import ConsumerReport, Decision, Restraint, WriteSpeedReport
+from domain.partitions import TopicPartition
 from solver import Status
 from tests.page_watch import PHONE, opened, serious_faults
 from tests.prometheus import Prometheus
@@ -171,8 +173,8 @@ def decided_alike(folder: Path) -> None:
 def assert_simulated_alike(settings_file: Path, stream: Path) -> None:
     """Whenever one of the two groups comes to have another number of consumers, so does the other, sooner or later.
 
-    Not at the same moment: simulated consumers obey at once. Nor do they ever fall behind: what the real group decided
-    so as to catch up, the other need not.
+    Not at the same moment: simulated consumers obey at once, real ones as soon as the machine lets them. Nor do they
+    ever fall behind: what the real group decided so as to catch up, the other need not.
     """
     settings = load(settings_file)
     record_speeds(settings, stream, threading.Event(), past_s=3600, seconds=0)
@@ -186,11 +188,31 @@ def assert_simulated_alike(settings_file: Path, stream: Path) -> None:
     plans = [(at, message) for at, message in came if isinstance(message, Decision) and message.carried_out]
     decided = [(at, with_and_without_backlog(plan)) for at, plan in reversed(plans)]
     real = [next((numbers for at, numbers in decided if at <= moment), range(1)) for moment in measured]
-    apart = round(SIMULATED_WITHIN_S / settings.monitor.interval_s)
+    apart = round((SIMULATED_WITHIN_S + slowest_handover_s(came)) / settings.monitor.interval_s)
     for one, other in ((real, simulated), (simulated, real)):
         for place, (before, consumers) in enumerate(pairwise(one), 1):
             near = other[max(0, place - apart) : place + apart]
             assert consumers == before or any(set(consumers) & set(each) for each in near), (place, real, simulated)
+
+
+def slowest_handover_s(came: Iterable[tuple[float, object]]) -> float:
+    """From a plan, or several in a row, until consumers told that they read what it gave them: the longest time."""
+    readers: dict[TopicPartition, ConsumerId] = {}
+    wanted: dict[TopicPartition, ConsumerId] = {}
+    since = longest = 0.0
+    for at, message in came:
+        obeyed = wanted.items() <= readers.items()
+        match message:
+            case Decision(carried_out=True):
+                since = at if obeyed else since
+                wanted = {entry.key: entry.consumer for entry in message.assignment}
+            case ConsumerReport():
+                readers = {p: consumer for p, consumer in readers.items() if consumer != message.consumer}
+                readers |= {partition.key: message.consumer for partition in message.partitions}
+            case _:
+                pass
+        longest = longest if obeyed else max(longest, at - since)
+    return longest
 
 
 def was_hindered(decision: Decision) -> bool:
