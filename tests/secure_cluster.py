@@ -62,6 +62,12 @@ class Cluster:
             granted.result(30)
         wait_until(lambda: set(bindings) <= set(self.admin.describe_acls(ALL_RIGHTS).result(30)))
 
+    def revoke_all(self) -> None:
+        """Whatever anybody was granted; a superuser needs none of it."""
+        for revoked in self.admin.delete_acls([ALL_RIGHTS]).values():
+            revoked.result(30)
+        wait_until(lambda: not self.admin.describe_acls(ALL_RIGHTS).result(30))
+
 
 ANY: Any = None
 """For any name, user and host; confluent-kafka's types know nothing of it."""

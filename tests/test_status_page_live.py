@@ -43,6 +43,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow(200), pytest.mark.timeou
 
 SCALE_UP_WITHIN_MS = 600_000
 SIMULATED_WITHIN_S = 15
+OBEYED_WITHIN_S = 30
+"""Consumers that take longer to begin and to take over have no time: the group then decides otherwise."""
 PICTURES = "KCGA_PICTURES"
 NUMBER = re.compile(r"\d+\.\d\d")
 VARIABLE = re.compile(r"label_values\((?P<series>\w+), (?P<label>\w+)\)")
@@ -173,8 +175,8 @@ def decided_alike(folder: Path) -> None:
 def assert_simulated_alike(settings_file: Path, stream: Path) -> None:
     """Whenever one of the two groups comes to have another number of consumers, so does the other, sooner or later.
 
-    Not at the same moment: simulated consumers obey at once, real ones as soon as the machine lets them. Nor do they
-    ever fall behind: what the real group decided so as to catch up, the other need not.
+    Not at the same moment: simulated consumers obey at once. Nor do they ever fall behind: what the real group decided
+    so as to catch up, the other need not.
     """
     settings = load(settings_file)
     record_speeds(settings, stream, threading.Event(), past_s=3600, seconds=0)
@@ -184,11 +186,13 @@ def assert_simulated_alike(settings_file: Path, stream: Path) -> None:
     came = on_topics(settings)
     if hindered := [message.number for _, message in came if isinstance(message, Decision) and was_hindered(message)]:
         pytest.skip(f"{NOT_TESTED}: a simulation of kcga up: solver or consumers had no time, in decisions {hindered}")
+    if (slowest_s := slowest_handover_s(came)) > OBEYED_WITHIN_S:
+        pytest.skip(f"{NOT_TESTED}: a simulation of kcga up: a hand-over took {slowest_s:.0f} s, consumers had no time")
     measured = [at for at, message in came if isinstance(message, WriteSpeedReport) and message.speeds.bytes_per_s]
     plans = [(at, message) for at, message in came if isinstance(message, Decision) and message.carried_out]
     decided = [(at, with_and_without_backlog(plan)) for at, plan in reversed(plans)]
     real = [next((numbers for at, numbers in decided if at <= moment), range(1)) for moment in measured]
-    apart = round((SIMULATED_WITHIN_S + slowest_handover_s(came)) / settings.monitor.interval_s)
+    apart = round((SIMULATED_WITHIN_S + slowest_s) / settings.monitor.interval_s)
     for one, other in ((real, simulated), (simulated, real)):
         for place, (before, consumers) in enumerate(pairwise(one), 1):
             near = other[max(0, place - apart) : place + apart]

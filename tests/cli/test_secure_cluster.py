@@ -280,6 +280,7 @@ def test_a_watch_needs_no_right_that_changes_anything_and_says_which_it_lacks(
     settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"group": WATCHED})})
     wanted = [right for right in rights(settings) if right.component is Component.WATCHER]
     assert {operation for right in wanted for operation in right.operations} == {"Describe", "DescribeConfigs"}
+    cluster.revoke_all()
     with RdkafkaGroup(may_all, WATCHED, DATA) as group, producing(may_all, DATA, {0: 5_000, 1: 5_000}):
         group.join()
         group.join()
