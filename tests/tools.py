@@ -50,7 +50,13 @@ PROMETHEUS = Tool("Prometheus", ("prometheus",), "prometheus", "the dashboard's 
 PROMTOOL = Tool("promtool", ("promtool",), "prometheus", "the alert rules")
 OPENSSL = Tool("openssl", ("openssl",), "openssl", "a cluster that is secured by TLS")
 COMPILER = Tool("C compiler", ("cc", "gcc", "clang"), "build-essential", "a component whose clock is wrong or is set")
-OPTIONAL = (GO, CHROMIUM, PROMETHEUS, PROMTOOL, OPENSSL, COMPILER)
+JAVAC = Tool(
+    "Java compiler",
+    ("javac", f"{os.environ.get('JAVA_HOME', '/usr')}/bin/javac"),
+    "openjdk-17-jdk-headless",
+    "a watch beside a group of Kafka's Java client",
+)
+OPTIONAL = (GO, CHROMIUM, PROMETHEUS, PROMTOOL, OPENSSL, COMPILER, JAVAC)
 
 _ROOT = "root: pods as processes of this machine, a disk that is full and a table that is read-only are not tested"
 

@@ -13,7 +13,9 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from app.jars import KAFKA, obtain
-from app.java import Java
+from app.java import OLDEST, Java
+from tests.conftest import installed
+from tests.tools import JAVAC
 
 SOURCE = Path(__file__).parent / "JavaGroup.java"
 PAUSE_S = 0.1
@@ -86,19 +88,22 @@ class RdkafkaGroup:
 
 @contextmanager
 def java_group(
-    java: Java, servers: str, group: str, topic: str, protocol: str, members: int, log: Path
+    java: Java, servers: str, group: str, topic: str, protocol: str, members: int, folder: Path
 ) -> Iterator[None]:
-    """Members of Kafka's own client, all in one process."""
-    jars = ":".join(map(str, obtain(KAFKA)))
-    command = [str(java.executable), "-Xmx256m", "-XX:+UseSerialGC", "-cp", jars, str(SOURCE)]
-    with log.open("w") as out:
+    """Members of Kafka's own client, all in one process, whose log and classes come into the folder."""
+    path = ":".join(map(str, [folder, *obtain(KAFKA)]))
+    # The compiler may be newer than Java.
+    compiling: list[str | Path] = [installed(JAVAC), "--release", str(OLDEST), "-cp", path, "-d", folder, SOURCE]
+    subprocess.run(compiling, check=True)
+    command: list[str | Path] = [java.executable, "-Xmx256m", "-XX:+UseSerialGC", "-cp", path, SOURCE.stem]
+    with (folder / "java.log").open("w") as out:
         process = subprocess.Popen(
             [*command, servers, group, topic, protocol, str(members)], stdin=subprocess.PIPE, stdout=out, stderr=out
         )
     try:
         yield
     finally:
-        process.communicate(timeout=60)
+        process.communicate(timeout=WITHIN_S)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from cli.live.watch import Look, look_at
 from cli.main import app
 from solver import solve
 from tests.cli.ordinary_group import RdkafkaGroup, java_group, producing, until, wait_for_group
-from tests.conftest import CreateTopic, cannot
+from tests.conftest import CreateTopic
 from tests.services import SharedBroker
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow(20)]
@@ -131,13 +131,10 @@ def test_advice_is_what_solve_says_and_the_group_notices_nothing(
 def test_beside_members_of_java(
     protocol: str, java: Java, broker: SharedBroker, create_topic: CreateTopic, unique_name: str, tmp_path: Path
 ) -> None:
-    if not (java.home / "bin" / "javac").exists():
-        cannot("there is no Java compiler")
     servers, topic = broker.bootstrap_servers, create_topic(unique_name, len(SPEEDS))
-    log = tmp_path / "java.log"
     with (
         producing({"bootstrap.servers": servers}, topic, SPEEDS),
-        java_group(java, servers, unique_name, topic, protocol, 3, log),
+        java_group(java, servers, unique_name, topic, protocol, 3, tmp_path),
     ):
         wait_for_group({"bootstrap.servers": servers}, unique_name)
         with watching(settings_of(servers, unique_name, capacity=100_000)) as looks:
