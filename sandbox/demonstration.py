@@ -99,7 +99,7 @@ class Demonstration:
         self._settings = load(self._settings_file)
         self._fleet_folder = self._settings.local.folder
         self._load_began = folder / "load.began"
-        """Is there once records are produced: from then on the run lasts."""
+        """A file that is there from the first record on: so long the run lasts."""
 
     def run(self) -> Summary:
         """From the first record to the proof.

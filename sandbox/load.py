@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -80,6 +80,7 @@ def run_load(
     duration_s: float | None = None,
     seed: int = 0,
     client_config: Mapping[str, str] = MappingProxyType({}),
+    begins: Callable[[], None] = lambda: None,
 ) -> LoadReport:
     """Produces at the speeds of the profile until `stop` is set or `duration_s` seconds of the profile are done.
 
@@ -89,12 +90,14 @@ def run_load(
     Args:
         seed: the same one makes the same records, partition by partition.
         client_config: further settings of the producer by librdkafka's names.
+        begins: called when the first record is due.
 
     Raises:
         KcgaError: no broker answers, or a topic does not have the partitions that the profile needs.
     """
     producer = _CountingProducer(bootstrap_servers, client_config, profile, seed)
     producer.require_partitions()
+    begins()
     written = dict.fromkeys(profile.partitions, 0)
     into_profile_s, last = 0.0, time.monotonic()
     try:
@@ -191,14 +194,13 @@ def main() -> None:
     parser.add_argument("--settings", type=Path, required=True, help="the settings file (TOML)")
     parser.add_argument("--prefix", default="", help="of the names of the topics")
     parser.add_argument("--seconds", type=float, help="end by itself after so many")
-    parser.add_argument("--began", type=Path, help="a file to make once it produces, and ends in order when asked to")
+    parser.add_argument("--began", type=Path, help="a file to make when the first record is due")
     parser.add_argument("--seed", type=int, default=0, help="the same one makes the same records")
     options = parser.parse_args()
     configure("load")
     settings = load_settings(options.settings)
+    began: Path | None = options.began
     with stop_on_signals() as stop:
-        if options.began is not None:
-            options.began.touch()
         report = run_load(
             settings.kafka.bootstrap_servers,
             demo_profile(settings.controller.consumer_capacity, options.prefix),
@@ -206,6 +208,7 @@ def main() -> None:
             duration_s=options.seconds,
             seed=options.seed,
             client_config=settings.kafka.client,
+            begins=lambda: began.touch() if began is not None else None,
         )
     json.dump(report.as_json(), sys.stdout)
     if report.problem is not None:

@@ -81,11 +81,15 @@ def test_topics_that_lack_partitions_are_refused(
         run_load(broker.bootstrap_servers, profile, stop=threading.Event())
 
 
+def never() -> None:
+    raise AssertionError("the load has not begun")
+
+
 def test_brokers_that_do_not_answer_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sandbox.load._CONNECT_WITHIN_S", 0.5)
     nobody = f"{LOOPBACK}:{free_port()}"
     with pytest.raises(KcgaError, match=f"no Kafka broker answers at {nobody}") as raised:
-        run_load(nobody, demo_profile(1.0), stop=threading.Event())
+        run_load(nobody, demo_profile(1.0), stop=threading.Event(), begins=never)
     assert "\n" not in str(raised.value)
 
 
@@ -111,6 +115,7 @@ lake_root = "{tmp_path}"
 """
     )
     command = [sys.executable, "-m", "sandbox.load", "--settings", str(settings), "--prefix", prefix]
+    command += ["--began", str(tmp_path / "began")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as generator:
         while not all(map(count_records, profile.partitions)):
             assert generator.poll() is None
@@ -118,6 +123,7 @@ lake_root = "{tmp_path}"
         output, errors = generator.communicate(timeout=60)
 
     assert (generator.returncode, errors) == (0, "")
+    assert (tmp_path / "began").exists()
     report = json.loads(output)
     assert report["undelivered"] == 0
     counted = {
