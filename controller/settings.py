@@ -17,8 +17,8 @@ from pydantic import (
 )
 
 from controller.decide.learned_capacity import learned_capacity
-from controller.decide.periods import MOST_CONSUMERS, Period, Schedule
-from domain.assignment import ConsumerId
+from controller.decide.periods import Period, Schedule
+from domain.assignment import HIGHEST_CONSUMER, ConsumerId
 from domain.messages import Decision, Throughput
 from domain.partitions import TopicPartition
 from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
@@ -95,16 +95,16 @@ class ControllerSettings(BaseModel):
     """The time over which `migration_budget` adds up what plans cost."""
     quiet_periods: tuple[Period, ...] = ()
     """Times at which nothing is changed that can stay as it is."""
-    max_consumers: Annotated[int, Field(ge=1, le=MOST_CONSUMERS)] = 100
+    max_consumers: Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)] = 100
     """The most consumers that a plan may have. `consumer.metadata` has a partition for each, and a few more."""
-    min_consumers: Annotated[int, Field(ge=1, le=MOST_CONSUMERS)] = 1
+    min_consumers: Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)] = 1
     """The fewest consumers that a plan may have, as far as there are partitions for them."""
     schedules: tuple[Schedule, ...] = ()
     """Times at which a plan has more consumers than `min_consumers` at least: before a load that comes by the clock."""
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 0
     """So many consumers more are kept ready without a partition, within `max_consumers`: where it takes long to start
     one, a plan need not wait for it. The paper's authors kept one."""
-    pinned: Mapping[str, Annotated[int, Field(ge=1, le=MOST_CONSUMERS)]] = {}
+    pinned: Mapping[str, Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)]] = {}
     """Partitions that one consumer reads and no other: `orders-3 = 1`."""
     heartbeat_timeout_s: Seconds = 40.0
     """A consumer that is silent for longer is taken for dead: it is ended, and its partitions go to others. Longer than

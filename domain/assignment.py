@@ -10,6 +10,8 @@ from domain.partitions import TopicPartition
 
 ConsumerId = int
 """N, the number of a consumer: it reads its commands on partition N of `consumer.metadata`, where it is 1 or more."""
+HIGHEST_CONSUMER = 10_000
+"""No group can be asked for more consumers."""
 
 
 _NAME = attrgetter("topic", "partition")

@@ -22,7 +22,7 @@ from cli.options import OutputFormat
 from cli.terminal import standard_output
 from cli.terminal.glyphs import TopicPalette
 from cli.terminal.watch_screen import WatchScreen
-from controller.decide.periods import MOST_CONSUMERS
+from domain.assignment import HIGHEST_CONSUMER
 from solver import Problem, Solution, solve
 
 QUIET_S = 10.0
@@ -109,7 +109,7 @@ def _settings(
             "where the brokers are, and what one consumer reads at most, is not known: give --bootstrap-servers and "
             "--capacity, or --settings with a file that says it"
         )
-    values: dict[str, Any] = {"controller": {"max_consumers": MOST_CONSUMERS}} if file is None else read(file)
+    values: dict[str, Any] = {"controller": {"max_consumers": HIGHEST_CONSUMER}} if file is None else read(file)
     values = {**UNUSED, **values}
     options: tuple[tuple[str, str, Any], ...] = (
         ("kafka", "group", group),

@@ -10,9 +10,8 @@ from cli.files.stream_file import Measurement
 from cli.packing.simulated_group import SimulatedGroup
 from cli.packing.simulation import Answer, Policy
 from cli.ranges import require
-from controller.decide.periods import MOST_CONSUMERS
 from controller.settings import ControllerSettings
-from domain.assignment import Assignment
+from domain.assignment import HIGHEST_CONSUMER, Assignment
 from domain.messages import Decision
 from domain.partitions import TopicPartition
 from domain.rscore import rscore
@@ -87,5 +86,7 @@ def controller_replay(file: Path | None, capacity: float, time_limit_s: float) -
         settings = load(file)
         return ControllerReplay(settings.controller, settings.monitor.interval_s)
     capacity = require("--capacity", capacity, LEAST_CAPACITY, HIGHEST_SPEED)
-    controller = ControllerSettings(consumer_capacity=capacity, time_limit_s=time_limit_s, max_consumers=MOST_CONSUMERS)
+    controller = ControllerSettings(
+        consumer_capacity=capacity, time_limit_s=time_limit_s, max_consumers=HIGHEST_CONSUMER
+    )
     return ControllerReplay(controller, MonitorSettings.model_fields["interval_s"].default)

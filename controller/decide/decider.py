@@ -186,11 +186,10 @@ class Decider:
         rollout = self.rollout
         if rollout.retiring not in self.group.alive or rollout.retiring in self.desired.consumers:
             rollout.retiring = None
-        asked_for = self._unread or self._placed[1] or self.replan_asked or (self._triggers(at) and not self._stuck)
-        if rollout.retiring is not None or asked_for:
-            return None
         consumer = rollout.next(self.group.values(), self.desired)
-        if consumer is None or self.restraints.paused:
+        if rollout.retiring is not None or consumer is None or self.restraints.paused:
+            return None
+        if self._unread or self._placed[1] or self.replan_asked or (self._triggers(at) and not self._stuck):
             return None
         if consumer not in self.desired.consumers:
             rollout.retiring = consumer

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from domain.assignment import HIGHEST_CONSUMER
+
 LONGEST_S = 31 * 24 * 3600.0
-MOST_CONSUMERS = 10_000
-"""The most that can be asked of a group."""
 
 
 class Period(BaseModel):
@@ -64,7 +64,7 @@ class Period(BaseModel):
 class Schedule(Period):
     """While the period holds, a plan has so many consumers at least, as far as there are partitions for them."""
 
-    min_consumers: Annotated[int, Field(ge=1, le=MOST_CONSUMERS)]
+    min_consumers: Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)]
 
 
 def scheduled(schedules: Iterable[Schedule], at: float) -> int:

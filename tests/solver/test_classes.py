@@ -88,7 +88,8 @@ def test_the_rscore_is_in_ordinary_consumers_whatever_the_classes() -> None:
 def test_a_packing_capacity_is_the_same_share_of_each_class() -> None:
     solution = solve(problem(20, 15, 60, 10, packing_capacity=80.0, classes=(SMALL,)))
     assert sorted(of.name for of in solution.classes.values()) == [ORDINARY, "small"]
-    assert solution.objective == pytest.approx(1.5) if solution.consumers == 2 else False
+    assert solution.consumers == 2
+    assert solution.objective == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(
