@@ -53,7 +53,7 @@ class RdkafkaGroup:
     def join(self) -> None:
         """One more."""
         number, leaves = len(self._members), threading.Event()
-        member = threading.Thread(target=self._read, args=(number, leaves))
+        member = threading.Thread(target=self._read, args=(number, leaves), daemon=True)
         self._members.append((leaves, member))
         member.start()
 
@@ -83,7 +83,8 @@ class RdkafkaGroup:
         for leaves, _thread in self._members:
             leaves.set()
         for _leaves, thread in self._members:
-            thread.join()
+            thread.join(WITHIN_S)
+            assert not thread.is_alive(), "a member of librdkafka does not end without its brokers"
 
 
 @contextmanager

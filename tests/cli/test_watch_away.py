@@ -1,6 +1,7 @@
 """A watch outlasts the brokers: while they are away it says so, and goes on when they are back."""
 
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,17 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow(40)]
 TOPIC, GROUP = "orders", "billing"
 
 
+@pytest.fixture
+def sockets_end_here() -> Iterator[None]:
+    """kafka-python leaks the sockets of attempts that were refused: they are this test's, and no other's."""
+    yield
+    gc.collect()
+
+
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.usefixtures("sockets_end_here")
 def test_a_broker_that_is_away_is_named_and_waited_for(java: Java, tmp_path: Path) -> None:
-    jars = obtain(KAFKA)
-    with Broker(tmp_path / "broker", jars=jars, java=java) as broker:
+    with Broker(tmp_path / "broker", jars=obtain(KAFKA), java=java) as broker:
         servers = broker.bootstrap_servers
         Cluster(servers).create({TOPIC: 2})
         client = {"bootstrap.servers": servers}
@@ -29,12 +37,10 @@ def test_a_broker_that_is_away_is_named_and_waited_for(java: Java, tmp_path: Pat
             wait_for_group(client, GROUP)
             with watching(settings_of(servers, GROUP, 100_000)) as looks:
                 before = until(looks, settled_on(1)).moment
-                broker.stop()
+                broker.child.stop()
                 away = until(looks, lambda look: look.moment.state is None).moment
                 assert away.decision is None
                 assert any("is not told" in trouble for trouble in away.troubles)
                 assert [each.member for each in away.members] == [each.member for each in before.members]
-                port = int(servers.rpartition(":")[2])
-                with Broker(tmp_path / "broker", jars=jars, java=java, port=port):
-                    until(looks, lambda look: settled_on(1)(look) and not look.moment.troubles)
-    gc.collect()  # kafka-python leaks the sockets of attempts that were refused: they are this test's, and no other's
+                broker.begin_again()
+                until(looks, lambda look: settled_on(1)(look) and not look.moment.troubles)

@@ -28,7 +28,10 @@ from tests.fire.scene import Scene
 from tests.fire.witness import Witness
 from tests.recorded_decisions import not_foretold_of, on_topics
 
-CONVERGES_WITHIN_S = 240.0
+CONVERGES_WITHIN_S = 480.0
+"""A quiet machine takes a tenth of it."""
+CONNECTS_AGAIN_AFTER_S = 60.0
+DECISIONS_SHOWN = 12
 MARK = "KCGA_FIRE"
 """The environment variable by which all processes of a run are known."""
 
@@ -56,6 +59,8 @@ class Outcome:
     """Of all controllers."""
     not_foretold: tuple[str, ...]
     """Those of them that `kcga plan`, asked at that moment, would not have answered."""
+    picture: str = ""
+    """Of a group that did not converge."""
     left_behind: tuple[str, ...] = ()
     """Processes that still run when everything has ended."""
 
@@ -72,7 +77,7 @@ class Outcome:
         if self.most_readers > 1:
             found.append(f"a partition had {self.most_readers} readers at one time")
         if self.converged_after_s is None:
-            found.append(f"the group did not converge within {CONVERGES_WITHIN_S:g} s")
+            found.append(f"the group did not converge within {CONVERGES_WITHIN_S:g} s\n{self.picture}")
         if self.left_behind:
             found.append(f"still running: {'; '.join(self.left_behind)}")
         return found
@@ -116,8 +121,10 @@ def run(seconds: float, seed: int, folder: Path, say: Callable[[str], None]) -> 
             report = scene.end_load()
             say(f"the load is over: {report.as_json()['produced']:,} records")
             converged_after_s = _converge(scene, witness)
+            picture = "" if converged_after_s is not None else witness.picture()
             scene.end_components()
             said = on_topics(scene.settings)
+            decisions = [message for _, message in said if isinstance(message, Decision)]
             settings = scene.settings.consumer
             accounts = verify(scene.spark_remote, settings.lake_root, scene.profile.topics).values()
             outcome = Outcome(
@@ -131,8 +138,9 @@ def run(seconds: float, seed: int, folder: Path, say: Callable[[str], None]) -> 
                 doubled=sum(account.doubled for account in accounts),
                 most_readers=witness.most_readers.count,
                 converged_after_s=converged_after_s,
-                decisions=sum(isinstance(message, Decision) for _, message in said),
+                decisions=len(decisions),
                 not_foretold=tuple(not_foretold_of(scene.settings.controller, said)),
+                picture="\n".join([picture, scene.began, *map(_outlined, decisions[-DECISIONS_SHOWN:])]),
             )
         return replace(outcome, left_behind=_left_behind(mark))
     finally:
@@ -155,13 +163,23 @@ def _burn(scene: Scene, faults: list[Fault], seconds: float, say: Callable[[str]
 
 def _converge(scene: Scene, witness: Witness) -> float | None:
     """Waits until everything is read, and every partition has one consumer; how long that took, if it was so."""
-    began = time.monotonic()
+    began = connected_at = time.monotonic()
     while (waited := time.monotonic() - began) < CONVERGES_WITHIN_S:
         scene.look_after()
+        if time.monotonic() - connected_at > CONNECTS_AGAIN_AFTER_S:
+            witness.connect_again()
+            connected_at = time.monotonic()
         if witness.converged():
             return waited
         time.sleep(0.5)
     return None
+
+
+def _outlined(decision: Decision) -> str:
+    lost = f", lost {', '.join(map(str, decision.lost))}" if decision.lost else ""
+    return (
+        f"decision {decision.number} of epoch {decision.epoch}{lost}: {'; '.join(decision.triggers)}: {decision.reason}"
+    )
 
 
 def _left_behind(mark: str) -> tuple[str, ...]:

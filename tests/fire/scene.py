@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -77,7 +78,7 @@ class Scene:
         self._echo = Echo(self.settings.kafka.bootstrap_servers, topics, seed)
         stack.callback(self._echo.close)
         self._components: dict[str, Child] = {}
-        self._starts = 0
+        self._began: Counter[str] = Counter()
         self._freezer = Freezer()
         self._starters = stack.enter_context(ThreadPoolExecutor())
         self._restarts: list[Future[None]] = []
@@ -90,6 +91,11 @@ class Scene:
     @property
     def spark_remote(self) -> str:
         return self._spark.remote
+
+    @property
+    def began(self) -> str:
+        """How often each component did."""
+        return ", ".join(f"{name} began {times} times" for name, times in self._began.items())
 
     def begin(self) -> None:
         """Starts the components, and the load."""
@@ -193,9 +199,9 @@ class Scene:
         self._restarts.append(self._starters.submit(self._brokers.begin_again, number))
 
     def _start(self, name: str) -> None:
-        self._starts += 1
+        self._began[name] += 1
         arguments = command(name, "--settings", str(self._settings_file))
-        log = self._folder / f"{name}-{self._starts}.log"
+        log = self._folder / f"{name}-{self._began[name]}.log"
         self._components[name] = self._stack.enter_context(Child(f"the {name}", arguments, log))
 
     def _kill(self, name: str) -> None:

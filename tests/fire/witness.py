@@ -19,6 +19,7 @@ from domain.topics import CONTROLLER_PARTITION
 from sandbox.readers import MostReaders, ReadLog, gaps_s, most_readers
 
 REQUEST_LIMIT_S = 20.0
+AT_ONCE = 1000
 HOUR_S = 3600.0
 
 
@@ -63,16 +64,26 @@ class Witness:
         topics: Mapping[str, int],
         silent_after_s: float,
     ) -> None:
-        client = {"bootstrap.servers": bootstrap_servers, "log_level": 0, "enable.auto.commit": False}
-        self._reports = Consumer({**client, "group.id": "witness"})
-        self._reports.assign([Position(metadata_topic, CONTROLLER_PARTITION, OFFSET_BEGINNING)])
-        self._commits = Consumer({**client, "group.id": group})
+        self._client = {"bootstrap.servers": bootstrap_servers, "log_level": 0, "enable.auto.commit": False}
+        self._group = group
+        self._metadata_topic = metadata_topic
+        self._connect()
         self._partitions = [TopicPartition(topic, number) for topic in topics for number in range(topics[topic])]
         self._silent_after_s = silent_after_s
         self._reads = ReadLog()
         self._newest: dict[ConsumerId, ConsumerReport] = {}
         self.reasons: set[str] = set()
         """All that reports have told: what is amiss, and what was passed over."""
+
+    def _connect(self) -> None:
+        self._reports = Consumer({**self._client, "group.id": "witness"})
+        self._reports.assign([Position(self._metadata_topic, CONTROLLER_PARTITION, OFFSET_BEGINNING)])
+        self._commits = Consumer({**self._client, "group.id": self._group})
+
+    def connect_again(self) -> None:
+        """A client that a frozen broker has led astray is not what is looked at."""
+        self.close()
+        self._connect()
 
     def close(self) -> None:
         self._reports.close()
@@ -90,7 +101,10 @@ class Witness:
 
     def listen(self) -> None:
         """Takes in all reports that have come."""
-        while records := self._reports.consume(1000, 0.5):
+        came = AT_ONCE
+        while came == AT_ONCE:
+            records = self._reports.consume(AT_ONCE, 0.5)
+            came = len(records)
             for record in records:
                 if record.error() is not None:
                     continue
@@ -128,6 +142,17 @@ class Witness:
             if report.state is not ConsumerState.LEAVING and time.time() - report.sent_at < self._silent_after_s
         }
 
+    def picture(self) -> str:
+        """What each consumer holds, and what is not committed: for whoever looks into a group that did not converge."""
+        held = (f"{number}: {', '.join(map(str, partitions))}" for number, partitions in sorted(self.held().items()))
+        try:
+            behind = ", ".join(
+                f"{partition} {records:,}" for partition, records in self._uncommitted().items() if records
+            )
+        except KafkaException as error:
+            behind = f"not told, {error}"
+        return f"held: {'; '.join(held) or 'nothing'}\nrecords that are not committed: {behind or 'none'}"
+
     def committed(self) -> int:
         """How many records the group has committed. Waits for brokers that have just begun again."""
         while True:
@@ -158,10 +183,13 @@ class Witness:
 
     def _everything_is_committed(self) -> bool:
         try:
-            committed = self._committed()
-            ends = log_offsets.ends(self._commits, self._partitions, REQUEST_LIMIT_S)
+            uncommitted = self._uncommitted()
         except KafkaException:
             return False
-        return len(ends) == len(self._partitions) and all(
-            at.offset >= ends[TopicPartition(at.topic, at.partition)] for at in committed
-        )
+        return len(uncommitted) == len(self._partitions) and not any(uncommitted.values())
+
+    def _uncommitted(self) -> dict[TopicPartition, int]:
+        """How many records of each partition that the brokers tell of."""
+        committed = {TopicPartition(at.topic, at.partition): max(0, at.offset) for at in self._committed()}
+        ends = log_offsets.ends(self._commits, self._partitions, REQUEST_LIMIT_S)
+        return {partition: end - committed[partition] for partition, end in ends.items()}
