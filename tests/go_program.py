@@ -1,5 +1,6 @@
-"""Programs that tests need and that only Go's modules have: Kubernetes' own parts, a server of an object store. Each is
-a module of the tests, built once, and kept in kcga's cache folder by the hash of the module.
+"""What tests need and only Go's modules have: Kubernetes' own parts, an object store's server, an operator's schemas.
+
+Each program is a module of the tests, built once, and kept in kcga's cache folder by the hash of the module.
 """
 
 import fcntl
@@ -42,6 +43,16 @@ def build(go: Path, module: Path) -> Path:
     return built
 
 
+def source(go: Path, module: Path) -> Path:
+    """The folder with the source of the one module that a module of the tests requires, fetched if it is not there.
+
+    Raises:
+        KcgaError: it cannot be had, or is another than the module names by its hash; with what Go said.
+    """
+    (required,) = re.findall(r"^require (\S+) (\S+)$", (module / "go.mod").read_text(), re.MULTILINE)
+    return Path(json.loads(_output([go, "mod", "download", "-json", "@".join(required)], module))["Dir"])
+
+
 def _new_enough(go: Path, module: Path) -> Path:
     """Go as the module asks for it. From 1.21 on it fetches that by itself; an older one is asked to, as for a module.
 
@@ -63,8 +74,8 @@ def _new_enough(go: Path, module: Path) -> Path:
     return folder / "bin" / "go"
 
 
-def _output(command: Sequence[str | Path]) -> str:
-    done = subprocess.run(command, cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False)
+def _output(command: Sequence[str | Path], folder: Path | None = None) -> str:
+    done = subprocess.run(command, cwd=folder or tempfile.gettempdir(), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise KcgaError(f"{' '.join(map(str, command))} failed: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout

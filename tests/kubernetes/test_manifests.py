@@ -10,11 +10,14 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from app.errors import UsageError
-from cli.commands.deploy import OVERLAYS, OWN_VARIABLES, SETTINGS_KEY, VARIABLES, render
+from cli.commands.deploy import MONITORING, OVERLAYS, OWN_VARIABLES, SETTINGS_KEY, VARIABLES, kustomized, render
 from cli.main import app
 from controller.kubernetes.decide.deployment import Owner, deployment, parse_template
+from tests import go_program
+from tests.conftest import installed
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.secured_group import CERTIFICATES
+from tests.tools import GO
 
 pytestmark = pytest.mark.usefixtures("kubectl")
 
@@ -108,6 +111,24 @@ def test_a_real_api_server_takes_every_object(control_plane: ControlPlane, setti
         stdin=yaml.safe_dump_all([*objects, consumer]),
     )
     assert said.count("serverside-applied (server dry run)") == len(objects) + 1
+
+
+def test_the_prometheus_operator_takes_what_is_for_it(control_plane: ControlPlane, namespace: str) -> None:
+    operator = go_program.source(installed(GO), Path(__file__).parent / "prometheusoperator")
+    for kind in ("podmonitors", "prometheusrules"):
+        schema = operator / "example" / "prometheus-operator-crd" / f"monitoring.coreos.com_{kind}.yaml"
+        control_plane.kubectl("apply", "--server-side", f"--filename={schema}")
+        control_plane.kubectl("wait", "--for=condition=established", f"crd/{kind}.monitoring.coreos.com")
+    said = control_plane.kubectl(
+        "apply",
+        "--server-side",
+        "--dry-run=server",
+        "--validate=strict",
+        f"--namespace={namespace}",
+        "--filename=-",
+        stdin=yaml.safe_dump_all(kustomized(MONITORING / "operator")),
+    )
+    assert said.count("serverside-applied (server dry run)") == 2
 
 
 @pytest.mark.parametrize("overlay", OVERLAY_NAMES)
