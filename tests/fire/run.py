@@ -124,7 +124,7 @@ def run(seconds: float, seed: int, folder: Path, say: Callable[[str], None]) -> 
             picture = "" if converged_after_s is not None else witness.picture()
             scene.end_components()
             said = on_topics(scene.settings)
-            decisions = [message for _, message in said if isinstance(message, Decision)]
+            decisions = [each.message for each in said if isinstance(each.message, Decision)]
             settings = scene.settings.consumer
             accounts = verify(scene.spark_remote, settings.lake_root, scene.profile.topics).values()
             outcome = Outcome(
