@@ -33,6 +33,8 @@ _TICK_S = 0.05
 _LONGEST_STEP_S = 1.0
 """Time that passes unnoticed beyond this (the machine slept, the brokers did) is not made up for in one burst."""
 
+_KNOWN_WITHIN_S = 5.0
+"""Brokers hear of a new topic one after the other."""
 _CONNECT_WITHIN_S = 15.0
 _FLUSH_WITHIN_S = 30.0
 
@@ -141,6 +143,14 @@ class _CountingProducer:
         )
 
     def require_partitions(self) -> None:
+        deadline = time.monotonic() + _KNOWN_WITHIN_S
+        while (lacking := self._lacking()) is not None:
+            if time.monotonic() > deadline:
+                raise KcgaError(lacking)
+            time.sleep(_TICK_S)
+
+    def _lacking(self) -> str | None:
+        """What there is not of what it takes, as some broker knows."""
         try:
             existing = self._producer.list_topics(timeout=_CONNECT_WITHIN_S).topics
         except KafkaException as error:
@@ -148,10 +158,9 @@ class _CountingProducer:
         for topic, needed in self._topics.items():
             partitions = len(existing[topic].partitions) if topic in existing else 0
             if partitions < needed:
-                raise KcgaError(
-                    f"the load needs {needed} partitions of the topic {topic}; at {self._bootstrap_servers} "
-                    + (f"it has {partitions}" if topic in existing else "there is no such topic")
-                )
+                has = f"it has {partitions}" if topic in existing else "there is no such topic"
+                return f"the load needs {needed} partitions of the topic {topic}; at {self._bootstrap_servers} {has}"
+        return None
 
     def produce_next(self, partition: TopicPartition) -> int | None:
         """Hands the next record over; its size in bytes, or None if the queue is full: the brokers do not keep up."""
