@@ -1,5 +1,6 @@
 """The settings file: one section for each component, checked as a whole before anything starts."""
 
+import base64
 import re
 import tomllib
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from app.errors import UsageError
+from app.hooks.events import EventKind
 from consumer.settings import ConsumerSettings
 from controller.kubernetes.settings import NAME, KubernetesSettings
 from controller.settings import ControllerSettings
@@ -146,6 +148,45 @@ class HttpSettings(Section):
         return token
 
 
+class HookSettings(Section):
+    """A webhook that is told what happens to the group, as CloudEvents; by the controller that leads."""
+
+    url: Annotated[str, Field(pattern=r"^https?://[^/?#\s]+\S*$")] | None = None
+    """Where events are posted. Nobody is told unless it is set."""
+    secret: SecretStr | None = None
+    """A secret by which the receiver knows who sent an event (Standard Webhooks): `whsec_` and 24 to 64 bytes in
+    base64. Events are not signed unless it is set."""
+    events: tuple[EventKind, ...] = tuple(EventKind)
+    """Which ones: a plan that is carried out, partitions that are faster than a consumer, consumers that are gone, and
+    records that were deleted before they were read."""
+    timeout_s: Annotated[float, Field(ge=0.1, le=300, allow_inf_nan=False)] = 10.0
+    """How long the receiver may take to answer before the event is sent again."""
+
+    @field_validator("secret")
+    @classmethod
+    def _is_a_key(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and _key_of(secret) is None:
+            raise ValueError(
+                "a secret must be whsec_ and 24 to 64 bytes in base64, as `openssl rand -base64 32` makes them"
+            )
+        return secret
+
+    @property
+    def key(self) -> bytes | None:
+        """The bytes of the secret."""
+        return None if self.secret is None else _key_of(self.secret)
+
+
+def _key_of(secret: SecretStr) -> bytes | None:
+    """None where it is none."""
+    prefix, _, encoded = secret.get_secret_value().partition("_")
+    try:
+        key = base64.b64decode(encoded, validate=True)
+    except ValueError:
+        return None
+    return key if prefix == "whsec" and 24 <= len(key) <= 64 else None
+
+
 class _Environment(EnvSettingsSource):
     """Variables; one that ought to be JSON and is none stays text, which is then refused by its own name."""
 
@@ -176,6 +217,7 @@ class Settings(BaseSettings):
     local: LocalSettings = LocalSettings()
     spark: SparkSettings = SparkSettings()
     http: HttpSettings = HttpSettings()
+    hooks: HookSettings = HookSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
     fleet: Annotated[Literal["local", "kubernetes"], Field(validate_default=True)] = "local"
     """Where consumers are: processes of the controller's machine, or Deployments."""

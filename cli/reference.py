@@ -103,6 +103,8 @@ def _named(annotation: Any) -> str:
     names = {str: "text", SecretStr: "text", int: "whole number", float: "number", bool: "true or false"}
     if annotation in names:
         return names[annotation]
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return " or ".join(f'`"{each}"`' for each in annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"table ({', '.join(annotation.model_fields)})"
     return "path" if getattr(annotation, "__name__", "") == "Path" else str(getattr(annotation, "__name__", annotation))
@@ -136,6 +138,8 @@ def _default(field: FieldInfo) -> str:
             return f"`{value:g}`" if value < 10_000 else f"`{value:,.12g}`".replace(",", "_")
         case str(value):
             return f'`"{value}"`'
+        case (str(), *_) as values:
+            return "`[" + ", ".join(f'"{value}"' for value in values) + "]`"
         case value:
             return f"`{value}`" if value else "none"
 

@@ -86,6 +86,33 @@ class Audience:
         """Everything that had happened by then (s since the epoch) is dealt with, and sent; several times a second."""
 
 
+class Audiences(Audience):
+    """Several as one."""
+
+    def __init__(self, *audiences: Audience) -> None:
+        self._audiences = audiences
+
+    def stands_by(self) -> None:
+        for each in self._audiences:
+            each.stands_by()
+
+    def leads(self, epoch: int) -> None:
+        for each in self._audiences:
+            each.leads(epoch)
+
+    def heard(self, message: Received) -> None:
+        for each in self._audiences:
+            each.heard(message)
+
+    def decided(self, decision: Decision) -> None:
+        for each in self._audiences:
+            each.decided(decision)
+
+    def turned(self, at: float, state: State, *, paused: bool) -> None:
+        for each in self._audiences:
+            each.turned(at, state, paused=paused)
+
+
 class SteadyClock:
     """Seconds since the epoch as they were when it was made, and from then on by the monotonic clock."""
 

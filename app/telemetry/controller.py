@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Literal
 
 import structlog
+from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from app.control import ask
@@ -18,7 +19,7 @@ from app.status.metrics import GroupMetrics
 from app.status.server import StatusServer
 from app.telemetry.exporter import Probes, listening, probes_app
 from app.telemetry.process import process_registry
-from controller.runner import Audience
+from controller.runner import Audience, Audiences
 from domain.messages import ControlAction
 
 log = structlog.get_logger(__name__)
@@ -29,23 +30,29 @@ RECALLED = 100
 
 @contextmanager
 def observed(settings: Settings) -> Iterator[Audience]:
-    """What is to be told of everything the controller does; serves what comes of it, where a port is set.
+    """What is to be told of everything the controller does; serves what comes of it where a port is set, and tells a
+    webhook where one is.
 
     A port that is taken is a warning: whether the group is controlled does not depend on a page.
     """
     page = _listening(settings.http, "controller_port", "the status page")
     probes = _listening(settings.http, "probe_port", "health")
-    if page is None and probes is None:
-        yield Audience()
-        return
-    board = Board(settings.kafka.group, settings.controller)
+    registry = process_registry()
+    told: list[Audience] = []
     with ExitStack() as serving:
-        if page is not None:
-            threading.Thread(target=_recall, args=(settings, board), name="recall", daemon=True).start()
-            serving.enter_context(page.serve(_page(settings, board, page.stopping)))
-        if probes is not None:
-            serving.enter_context(probes.serve(probes_app(Probes(board.alive, board.ready))))
-        yield board
+        if (url := settings.hooks.url) is not None:
+            from app.hooks.webhook import Webhook
+
+            told.append(serving.enter_context(Webhook(url, settings.hooks, settings.kafka.group, registry)))
+        if page is not None or probes is not None:
+            board = Board(settings.kafka.group, settings.controller)
+            told.append(board)
+            if page is not None:
+                threading.Thread(target=_recall, args=(settings, board), name="recall", daemon=True).start()
+                serving.enter_context(page.serve(_page(settings, board, page.stopping, registry)))
+            if probes is not None:
+                serving.enter_context(probes.serve(probes_app(Probes(board.alive, board.ready))))
+        yield Audiences(*told)
 
 
 def _listening(http: HttpSettings, setting: Literal["controller_port", "probe_port"], what: str) -> StatusServer | None:
@@ -59,9 +66,8 @@ def _listening(http: HttpSettings, setting: Literal["controller_port", "probe_po
         return None
 
 
-def _page(settings: Settings, board: Board, stopping: Callable[[], bool]) -> ASGIApp:
+def _page(settings: Settings, board: Board, stopping: Callable[[], bool], registry: CollectorRegistry) -> ASGIApp:
     http = settings.http
-    registry = process_registry()
     registry.register(GroupMetrics(board, settings.kafka.group, by_partition=http.partition_series))
 
     def pass_on(action: ControlAction) -> None:

@@ -1,7 +1,9 @@
 """What a controller serves, or does not, while it controls; and the figures that every component has."""
 
+import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
@@ -18,9 +20,9 @@ from app.telemetry import controller as telemetry
 from app.telemetry import exporter
 from app.telemetry.controller import RECALLED, observed
 from app.telemetry.process import process_registry
-from controller.runner import Audience
 from domain.messages import ControlAction, Decision
 from tests.app.any_settings import settings
+from tests.app.receiver import Receive
 from tests.sandbox.watch_messages import decision
 
 TOKEN = "0123456789abcdef"  # noqa: S105
@@ -54,7 +56,7 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_nothing_is_served_where_no_port_is_set(urls: list[str]) -> None:
     with observed(serving(None)) as audience:
-        assert type(audience) is Audience
+        audience.decided(decision(1, AT, {"orders-0": (1, 2)}))
     assert urls == []
 
 
@@ -62,7 +64,7 @@ def test_a_port_that_is_taken_is_a_warning_and_the_group_is_controlled_all_the_s
     logged: list[structlog.typing.EventDict],
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, observed(serving(taken.getsockname()[1])) as audience:
-        assert type(audience) is Audience
+        audience.decided(decision(1, AT, {"orders-0": (1, 2)}))
     assert [(line["event"], line["log_level"]) for line in logged] == [("the status page is not served", "warning")]
 
 
@@ -85,8 +87,7 @@ def test_a_page_without_past_decisions_is_a_page(
         raise KcgaError("the cluster does not answer")
 
     monkeypatch.setattr(telemetry, "newest_decisions", unknown)
-    with observed(serving()) as audience:
-        assert isinstance(audience, Board)
+    with observed(serving()):
         metrics = httpx.get(f"{urls[0]}/metrics", timeout=PATIENTLY_S).text
         for thread in threading.enumerate():
             if thread.name == "recall":
@@ -116,6 +117,26 @@ def test_what_is_asked_over_http_is_passed_on_and_what_comes_of_it_is_told(
     assert "the brokers take no request" in failed.text
     assert (failed.is_success, refused.is_success) == (False, False)
     assert asked == [ControlAction.PAUSE, ControlAction.REPLAN]
+
+
+def test_a_webhook_is_told_and_what_became_of_it_is_a_metric(
+    monkeypatch: pytest.MonkeyPatch, urls: list[str], receive: Receive
+) -> None:
+    monkeypatch.setattr(telemetry, "newest_decisions", lambda *_: [])
+    receiver = receive(204)
+    with observed(settings(http={"controller_port": 0}, hooks={"url": receiver.url})) as audience:
+        audience.decided(decision(1, AT, {"orders-0": (1, 2)}))
+        receiver.wait(1)
+        metric = re.compile(r'kcga_hook_events_total{group="\w+",outcome="delivered"} 1.0')
+        metrics_say(urls[0], metric)
+    assert receiver.ids == ["decision-1-1"]
+
+
+def metrics_say(url: str, metric: re.Pattern[str]) -> None:
+    deadline = time.monotonic() + PATIENTLY_S
+    while not metric.search(said := httpx.get(f"{url}/metrics", timeout=PATIENTLY_S).text):
+        assert time.monotonic() < deadline, said
+        time.sleep(0.01)
 
 
 def test_every_component_tells_its_version_and_of_its_process() -> None:

@@ -1,0 +1,1 @@
+"""What happens to the group, told to a webhook."""
