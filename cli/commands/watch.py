@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +14,10 @@ from rich.live import Live
 from app.errors import UsageError
 from app.interrupts import stop_on_signals
 from app.settings import Settings, checked, read
+from app.telemetry.exporter import Probes, listening, probes_app
+from app.telemetry.process import process_registry
 from cli.files.stream_file import Measurement, write_stream
+from cli.live.advice import Advice
 from cli.live.decide import words
 from cli.live.decide.watcher import Moment
 from cli.live.watch import Look, look_at
@@ -60,18 +63,28 @@ def watch(
         Path | None,
         typer.Option(help="Also write the speeds as a stream that kcga simulate replays (.csv or .csv.gz)."),
     ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Serve /metrics, /healthz and /readyz there, at http.host; 0 for any."),
+    ] = None,
+    keda_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Serve the advised number there as a KEDA external scaler (gRPC)."),
+    ] = None,
     output: Annotated[
         OutputFormat, typer.Option(help="A picture, lines where there is no terminal, or a line of JSON each interval.")
     ] = OutputFormat.TEXT,
 ) -> None:
     topics = tuple(topic or ())
     asked = _settings(settings, group, bootstrap_servers, capacity, topics)
-    with stop_on_signals() as stop, _shown(output) as show:
+    advice = Advice(group, asked.controller.speeds_timeout_s)
+    with stop_on_signals() as stop, _served(asked, advice, port, keda_port), _shown(output) as show:
 
         def looks() -> Iterator[Look]:
             began = time.monotonic()
             for look in look_at(asked, topics, stop, _solve):
                 show(look.moment)
+                advice.tell(look.moment)
                 yield look
                 if seconds is not None and time.monotonic() - began >= seconds:
                     return
@@ -126,6 +139,28 @@ def _settings(
             variable = f"KCGA_{section}__{name}".upper()
             raise UsageError(f"the environment says otherwise than the options: unset {variable}")
     return found
+
+
+@contextmanager
+def _served(settings: Settings, advice: Advice, port: int | None, keda_port: int | None) -> Iterator[None]:
+    """Serves what is asked for.
+
+    Raises:
+        KcgaError: a port cannot be had.
+    """
+    host = settings.http.host
+    with ExitStack() as serving:
+        if port is not None:
+            registry = process_registry()
+            registry.register(advice)
+            server = listening(settings.http, port, "the advice")
+            serving.enter_context(server.serve(probes_app(Probes(advice.alive, advice.ready, registry))))
+        if keda_port is not None:
+            from cli.live.keda import scaler
+
+            address = f"[{host}]" if ":" in host else host
+            serving.enter_context(scaler(advice, address, keda_port))
+        yield
 
 
 @contextmanager

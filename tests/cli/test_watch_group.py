@@ -17,12 +17,16 @@ from typer.testing import CliRunner
 from app.errors import KcgaError
 from app.java import Java
 from app.settings import Settings, checked
+from cli.live.advice import Advice
 from cli.live.decide.membership import Protocol
 from cli.live.decide.watcher import Moment
+from cli.live.keda import scaler
 from cli.live.watch import Look, look_at
 from cli.main import app
+from sandbox.ports import LOOPBACK
 from solver import solve
-from tests.cli.ordinary_group import RdkafkaGroup, java_group, producing, until, wait_for_group
+from tests.cli.keda_client import Keda
+from tests.cli.ordinary_group import WITHIN_S, RdkafkaGroup, java_group, producing, until, wait_for_group
 from tests.conftest import CreateTopic
 from tests.services import SharedBroker
 
@@ -125,6 +129,32 @@ def test_advice_is_what_solve_says_and_the_group_notices_nothing(
             assert moment.epoch == first.epoch
         assert group.rebalances == before
         assert len(before) == 3, "each has told"
+
+
+def test_an_autoscaler_that_follows_the_advice_comes_to_as_many_members_as_are_needed(
+    broker: SharedBroker, create_topic: CreateTopic, unique_name: str
+) -> None:
+    """KEDA's part is played by its client and this test."""
+    servers, topic = broker.bootstrap_servers, create_topic(unique_name, len(SPEEDS))
+    client = {"bootstrap.servers": servers}
+    advice = Advice(unique_name, holds_s=WITHIN_S)
+    with (
+        RdkafkaGroup({**client, **PROTOCOLS["cooperative"]}, unique_name, topic) as group,
+        producing(client, topic, SPEEDS),
+        scaler(advice, LOOPBACK) as address,
+        Keda(address) as keda,
+    ):
+        for _ in range(3):
+            group.join()
+        wait_for_group(client, unique_name)
+        with watching(settings_of(servers, unique_name, capacity=50_000)) as looks:
+            for members in (3, 2):
+                look = until(looks, settled_on(members))
+                advice.tell(look.moment)
+                (value,) = keda.ask("GetMetrics", group=unique_name).metricValues
+                assert value.metricValueFloat == look.moment.needed == 2
+                if members > value.metricValueFloat:
+                    group.leave()
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -54,6 +54,8 @@ class Moment(Shown):
     """That there are."""
     needed: int | None
     """That there would be by the newest decision's plan, now or once nothing holds it back."""
+    advised: int | None
+    """That there should be now: as many as there are where the plan is held back."""
     members: tuple[MemberPicture, ...]
     overloaded: tuple[ConsumerId, ...]
     """Who has more to read than a consumer can."""
@@ -189,6 +191,7 @@ class Watcher:
             packing_capacity=self._settings.packing,
             consumers=len(members),
             needed=decision.plan.consumers if decision else None,
+            advised=_advised(decision) if decision else None,
             members=members,
             overloaded=tuple(member.consumer for member in members if member.share > 1),
             idle=tuple(member.consumer for member in members if member.share < IDLE_SHARE) if bytes_per_s else (),
@@ -204,3 +207,7 @@ class Watcher:
             saving=self._comparison.saving,
             troubles=tuple(troubles),
         )
+
+
+def _advised(decision: Decision) -> int:
+    return decision.plan.consumers if decision.carried_out else decision.found
