@@ -96,6 +96,8 @@ def _named(annotation: Any) -> str:
         return " or ".join(_named(each) for each in get_args(annotation) if each is not types.NoneType)
     if origin is Literal:
         return " or ".join(f'`"{each}"`' for each in get_args(annotation))
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return " or ".join(f'`"{each}"`' for each in annotation)
     if origin in (tuple, list):
         return f"list of {_named(get_args(annotation)[0])}"
     if isinstance(origin, type) and issubclass(origin, Mapping):

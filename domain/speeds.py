@@ -31,7 +31,16 @@ class Method(StrEnum):
     STORED_BYTES = "stored_bytes"
     """By what the log takes on the brokers' disks."""
     END_OFFSETS = "end_offsets"
-    """By the number of records, times the size that they had lately: where stored bytes mislead."""
+    """By the number of records, times the size that they had lately: where stored bytes mislead, or are not told."""
+
+
+class Source(StrEnum):
+    """What tells how fast a partition is written."""
+
+    LOG_DIRS = "log_dirs"
+    """The brokers tell what logs take on their disks: exact, and it takes the right to describe the cluster."""
+    OFFSETS = "offsets"
+    """Records are counted by end offsets, and samples of them tell their size: it takes the right to read them."""
 
 
 class Origin(NamedTuple):
@@ -40,6 +49,17 @@ class Origin(NamedTuple):
     method: Method
     age_s: float
     """How old the newest measurement in it was when the speed was told."""
+
+
+class MeasuredBy(NamedTuple):
+    """Topics that are measured by one source. While a right comes or goes, a topic may be measured by two."""
+
+    source: str
+    """One of `Source`, or what a later version knows besides."""
+    topics: tuple[str, ...]
+    """In ascending order."""
+    because: str = ""
+    """Why it is this source; empty where it is the best."""
 
 
 class Lag(NamedTuple):
@@ -73,6 +93,8 @@ class WriteSpeeds:
     """Of partitions of interest; one that is left out is unknown, and not 0."""
     gone: frozenset[TopicPartition] = field(default=frozenset())
     """Partitions that were deleted, or are of interest no more. One that is only not named is neither."""
+    sources: tuple[MeasuredBy, ...] = ()
+    """What tells the speeds, as far as it was told."""
 
     def __post_init__(self) -> None:
         for partition, speed in self.bytes_per_s.items():

@@ -7,7 +7,7 @@ whole process down when a broker dies while it is asked; the commits, and why no
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import confluent_kafka
 import kafka
@@ -15,13 +15,21 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
-from kafka.errors import NoError, UnknownTopicOrPartitionError, for_code
+from kafka.errors import (
+    IncompatibleBrokerVersion,
+    NoError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
+from kafka.protocol.consumer import FetchRequest
 
 from brokers.errors import in_one_line
 from domain.partitions import OffsetRange, TopicPartition
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from monitor.group_commits import GroupCommits
 from monitor.measure.interest import Topic
+from monitor.measure.samples import SAMPLE_BYTES
 
 T = TypeVar("T")
 
@@ -34,6 +42,12 @@ _RECONNECT_BACKOFF_MAX_MS = 1_000
 _FAILURES_BEFORE_BOOTSTRAP = 3
 """Failed descriptions of the topics in a row after which all known addresses count as stale: in a cluster that was
 moved, only the bootstrap servers' name leads to the new ones."""
+_FETCH_BY_NAME = 12
+"""The last version of the request that names topics, which Kafka 2.7 and newer take; older ones have one before it."""
+_LARGER = 8
+"""A batch that is larger than a sample is asked for with so many times as much, and so on."""
+_LARGEST_BATCH = 100_000_000
+"""In bytes: larger than brokers take any."""
 
 
 class BrokerAwayError(Exception):
@@ -41,7 +55,16 @@ class BrokerAwayError(Exception):
 
 
 class SizesDeniedError(BrokerAwayError):
-    """A broker shows no log directory at all: what it answers to a user who may not ask, without any error."""
+    """A broker shows no log directory at all, which is what it answers to a user who may not ask, without any error; or
+    it does not know the question."""
+
+
+class Fetched(NamedTuple):
+    """Records as the broker keeps them, in whole batches but for the last."""
+
+    records: Mapping[TopicPartition, bytes]
+    refused: frozenset[TopicPartition]
+    """Those that the user may not read."""
 
 
 class ClusterLogs:
@@ -131,12 +154,46 @@ class ClusterLogs:
         """The bytes that `broker`'s replica of each partition holds; those that it has no replica of are left out.
 
         Raises:
-            BrokerAwayError: it did not answer, or shows no log directory that it can read.
+            SizesDeniedError: it may not be asked, or cannot.
+            BrokerAwayError: it did not answer, or can read none of its log directories.
         """
         asked: dict[str, list[int]] = {}
         for partition in sorted(partitions):
             asked.setdefault(partition.topic, []).append(partition.partition)
-        return stored_bytes(self.ask(lambda admin: admin.describe_log_dirs(asked, brokers=[broker])))
+        try:
+            return stored_bytes(self.ask(lambda admin: admin.describe_log_dirs(asked, brokers=[broker])))
+        except BrokerAwayError as error:
+            if isinstance(error.__cause__, IncompatibleBrokerVersion):
+                raise SizesDeniedError("it does not know the request DescribeLogDirs") from error
+            raise
+
+    def fetch(self, broker: int, starts: Mapping[TopicPartition, int]) -> Fetched:
+        """A sample of each partition that `broker` leads, from the batch on that holds the given offset: some
+        `SAMPLE_BYTES`, or the batch where that is larger. Partitions that hold nothing there, or that it does not tell
+        of, are left out.
+
+        No group is named, nothing is committed, and nothing is held open for it at the broker.
+
+        Raises:
+            BrokerAwayError: it did not answer.
+        """
+        records: dict[TopicPartition, bytes] = {}
+        refused: set[TopicPartition] = set()
+        wanted, most_bytes = dict(starts), SAMPLE_BYTES
+        while wanted and most_bytes < _LARGEST_BATCH:
+            asked, most = wanted, most_bytes
+            answer = self.ask(lambda admin: admin._manager.run(_fetch, admin, broker, asked, most))  # noqa: B023
+            wanted, most_bytes = {}, _LARGER * most_bytes
+            for topic in answer.responses:
+                for told in topic.partitions:
+                    partition, error = TopicPartition(topic.topic, told.partition_index), for_code(told.error_code)
+                    if error is TopicAuthorizationFailedError:
+                        refused.add(partition)
+                    elif error is NoError and told.records:
+                        records[partition] = told.records
+                    elif error is NoError and asked[partition] < told.high_watermark:
+                        wanted[partition] = asked[partition]  # its first batch is larger
+        return Fetched(records, frozenset(refused))
 
     def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """Where the log of each partition starts and ends; all of them, or none.
@@ -243,6 +300,18 @@ class ClusterLogs:
             admin, self._admin = self._admin, None
         if admin is not None:
             admin.close()
+
+
+async def _fetch(admin: Any, broker: int, starts: Mapping[TopicPartition, int], most_bytes: int) -> Any:
+    by_topic: dict[str, list[Any]] = {}
+    for partition, offset in sorted(starts.items()):
+        asked = FetchRequest.FetchTopic.FetchPartition(
+            partition=partition.partition, fetch_offset=offset, partition_max_bytes=most_bytes
+        )
+        by_topic.setdefault(partition.topic, []).append(asked)
+    topics = [FetchRequest.FetchTopic(topic=topic, partitions=partitions) for topic, partitions in by_topic.items()]
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics, max_version=_FETCH_BY_NAME)
+    return await admin._manager.send(request, node_id=broker)
 
 
 def stored_bytes(answers: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, int]:

@@ -1,6 +1,6 @@
 """How kafka-python is told what librdkafka's properties say: kcga's settings name each property once, in its names.
 
-kafka-python is there for DescribeLogDirs alone, which librdkafka does not have.
+kafka-python is there for DescribeLogDirs, and for records as brokers keep them, neither of which librdkafka has.
 """
 
 import ssl

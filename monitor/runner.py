@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import structlog
 
 from domain.messages import WriteSpeedReport
-from domain.speeds import Origin, WriteSpeeds
+from domain.speeds import Origin, Source, WriteSpeeds
 from domain.topics import WRITE_SPEED
 from monitor.cluster_logs import ClusterLogs
 from monitor.connection import kafka_python_arguments
@@ -138,6 +138,7 @@ def report_of(survey: Survey, estimates: SpeedEstimates) -> WriteSpeedReport | N
             origins={partition: Origin(speed.method, now - speed.measured_at) for partition, speed in known.items()},
             lags=estimates.lags(now),
             gone=survey.interest.gone,
+            sources=survey.sources,
         )
     )
 
@@ -155,6 +156,8 @@ def standing_of(survey: Survey, report: WriteSpeedReport | None, publishing_fail
         cluster_away=survey.cluster_away,
         publishing_fails=publishing_fails,
         commits_unknown=survey.commits_unknown,
+        by_offsets={topic: by.because for by in survey.sources if by.source == Source.OFFSETS for topic in by.topics},
+        unreadable=survey.unreadable,
     )
 
 

@@ -1,10 +1,11 @@
 """What the monitor may be told: which topics, how often, over which window."""
 
 import re
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from domain.speeds import Source
 from domain.topics import LEGAL_NAME
 from monitor.measure.interest import is_expression
 
@@ -17,6 +18,10 @@ class MonitorSettings(BaseModel):
     topics: Annotated[tuple[str, ...], Field(min_length=1)]
     """Names, or regular expressions where they begin with `^`. As in librdkafka, an expression need only match the
     beginning of a name: end it with `$` where it must match all of it."""
+    source: Literal["auto"] | Source = "auto"
+    """What tells the write speeds. `log_dirs`: what brokers say that logs take on their disks, which is exact and takes
+    the right Describe on the cluster. `offsets`: end offsets, and samples of records for their size, which takes the
+    right Read on the topics. `auto`: the first where the brokers allow it, otherwise the second."""
     interval_s: Annotated[float, Field(ge=0.05, le=60)] = 1.0
     """Time from one measurement to the next."""
     window_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
@@ -24,7 +29,8 @@ class MonitorSettings(BaseModel):
     hold_s: Annotated[float, Field(ge=0, le=3600)] = 15.0
     """How long a partition that cannot be measured keeps its last good speed; afterwards it is unknown."""
     discovery_interval_s: Annotated[float, Field(ge=0.05, le=3600)] = 5.0
-    """How often the whole cluster is searched for new topics that match a regular expression."""
+    """How often the whole cluster is searched for new topics that match a regular expression, and where `source` is
+    `auto`, how often brokers are asked for sizes that they have refused to tell."""
     request_timeout_s: Annotated[float, Field(ge=0.5, le=120)] = 5.0
     """How long a broker may take to answer before it counts as away."""
 

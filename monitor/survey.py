@@ -2,18 +2,20 @@
 
 No broker waits for another: each is asked again once it has answered, and a round takes what has come in.
 
-A size counts only where the topic, described before the broker was asked and again after it answered, is one and the
-same: a topic that was deleted and created again in between never has the size of one log taken for the other's.
+What a broker tells counts only where the topic, described before it was asked and again after it answered, is one and
+the same: of a topic that was deleted and created again in between, one log is never taken for the other.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from domain.partitions import OffsetRange, TopicPartition
-from domain.speeds import WriteSpeeds
+from domain.speeds import MeasuredBy, Source, WriteSpeeds
+from monitor.broker_logs import AskedLogs, BrokerLogs, Told
 from monitor.cluster_logs import BrokerAwayError
 from monitor.discovery import DescribedTopics, Discovery
 from monitor.measure.growth import LogMeasurement
@@ -23,12 +25,8 @@ from monitor.settings import MonitorSettings
 _BROKERS_AT_ONCE = 64
 
 
-class MeasuredLogs(DescribedTopics, Protocol):
+class MeasuredLogs(DescribedTopics, AskedLogs, Protocol):
     """Whom to ask; see `monitor.cluster_logs.ClusterLogs`."""
-
-    def sizes(self, broker: int, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int]: ...
-
-    def offsets(self, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, OffsetRange]: ...
 
     def committed(self, group: str, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int | None]: ...
 
@@ -50,12 +48,10 @@ class Survey:
     coordinator of the group has not answered in this round."""
     commits_unknown: str | None = None
     """Why its last answer was none; None where it was one."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Sizes:
-    at: float
-    stored_bytes: Mapping[TopicPartition, int]
+    sources: tuple[MeasuredBy, ...] = ()
+    """Of the topics whose leaders have answered, in ascending order."""
+    unreadable: frozenset[str] = frozenset()
+    """Topics that are measured by offsets, and may not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ class _Question:
 
     topics: Mapping[str, Topic]
     """As they were known when it was asked."""
-    sizes: Future[_Sizes]
+    told: Future[Told]
     offsets: Future[Mapping[TopicPartition, OffsetRange]] | None
 
 
@@ -72,7 +68,7 @@ class _Question:
 class _Answer:
     topics: Mapping[str, Topic]
     broker: int
-    sizes: _Sizes
+    told: Told
     offsets: Mapping[TopicPartition, OffsetRange]
 
 
@@ -103,7 +99,12 @@ class Surveyor:
         self._discovery = Discovery(
             cluster, settings.topics, settings.discovery_interval_s, own_topics, clock, told_before
         )
-        self._clock = clock
+        self._logs_of = partial(
+            BrokerLogs, cluster, source=settings.source, ask_again_s=settings.discovery_interval_s, clock=clock
+        )
+        self._brokers: dict[int, BrokerLogs] = {}
+        self._told: dict[int, Told] = {}
+        """The newest of each broker."""
         self._patience_s = settings.interval_s / 2
         self._threads = ThreadPoolExecutor(_BROKERS_AT_ONCE, thread_name_prefix="survey")
         self._interest: Interest | None = None
@@ -130,6 +131,7 @@ class Surveyor:
             self._collect_answers()
             committed = self._collect_commits()
             self._away = {broker: reason for broker, reason in self._away.items() if broker in led}
+            self._told = {broker: told for broker, told in self._told.items() if broker in led}
         measurements = self._describe()
         return Survey(
             self._interest,
@@ -138,6 +140,8 @@ class Surveyor:
             cluster_away=self._cluster_away,
             committed=committed,
             commits_unknown=self._commits_unknown,
+            sources=_sources(self._told.values()),
+            unreadable=frozenset[str]().union(*(told.unreadable for told in self._told.values())),
         )
 
     def close(self) -> None:
@@ -167,16 +171,13 @@ class Surveyor:
         """Asks those that have answered what they were asked before."""
         self._late_offsets = {broker: late for broker, late in self._late_offsets.items() if not late.done()}
         for broker in led.keys() - self._questions.keys():
-            sizes = self._threads.submit(self._sizes, broker, led[broker])
-            asks_offsets = broker not in self._late_offsets
+            if broker not in self._brokers:
+                self._brokers[broker] = self._logs_of(broker)
+            logs = self._brokers[broker]
+            told = self._threads.submit(logs.ask, led[broker])
+            asks_offsets = broker not in self._late_offsets and not logs.refusal
             offsets = self._threads.submit(self._cluster.offsets, led[broker]) if asks_offsets else None
-            self._questions[broker] = _Question(topics, sizes, offsets)
-
-    def _sizes(self, broker: int, partitions: frozenset[TopicPartition]) -> _Sizes:
-        asked_at = self._clock()
-        stored_bytes = self._cluster.sizes(broker, partitions)
-        # They are from some moment between the question and the answer: the middle is half of that off at most.
-        return _Sizes((asked_at + self._clock()) / 2, stored_bytes)
+            self._questions[broker] = _Question(topics, told, offsets)
 
     def _collect_answers(self) -> None:
         """Takes the sizes that have come in, with the offsets where those have come in too.
@@ -185,19 +186,20 @@ class Surveyor:
         """
         awaited: list[Future[Any]] = [] if self._commits is None else [self._commits]
         for question in self._questions.values():
-            awaited += [question.sizes] if question.offsets is None else [question.sizes, question.offsets]
+            awaited += [question.told] if question.offsets is None else [question.told, question.offsets]
         wait(awaited, timeout=self._patience_s)
-        for broker in [broker for broker, question in self._questions.items() if question.sizes.done()]:
+        for broker in [broker for broker, question in self._questions.items() if question.told.done()]:
             question = self._questions.pop(broker)
             if question.offsets is not None and not question.offsets.done():
                 self._late_offsets[broker] = question.offsets
             try:
-                sizes = question.sizes.result()
+                told = question.told.result()
             except BrokerAwayError as error:
                 self._away[broker] = str(error)
                 continue
             self._away.pop(broker, None)
-            self._unconfirmed.append(_Answer(question.topics, broker, sizes, _offsets_in(question)))
+            self._told[broker] = told
+            self._unconfirmed.append(_Answer(question.topics, broker, told, _offsets_in(question)))
 
     def _describe(self) -> tuple[tuple[TopicPartition, LogMeasurement], ...]:
         """Brings the interest up to date, and returns what that confirms."""
@@ -241,14 +243,26 @@ def _confirmed(answer: _Answer, topics: Mapping[str, Topic]) -> list[tuple[Topic
         (
             partition,
             LogMeasurement(
-                at=answer.sizes.at,
+                at=answer.told.at,
                 topic_id=topic.topic_id,
                 leader=answer.broker,
-                stored_bytes=stored_bytes,
-                offsets=answer.offsets.get(partition),
+                stored_bytes=log.stored_bytes,
+                offsets=log.offsets or answer.offsets.get(partition),
                 compacted=topic.compacted,
+                sample=log.sample,
             ),
         )
-        for partition, stored_bytes in answer.sizes.stored_bytes.items()
+        for partition, log in answer.told.logs.items()
         if (topic := topics.get(partition.topic)) and topic.topic_id == answer.topics[partition.topic].topic_id
     ]
+
+
+def _sources(told: Iterable[Told]) -> tuple[MeasuredBy, ...]:
+    topics: dict[tuple[Source, str], set[str]] = {}
+    for each in told:
+        topics.setdefault((each.source, each.because), set()).update(partition.topic for partition in each.logs)
+    return tuple(
+        MeasuredBy(source, tuple(sorted(of_source)), because)
+        for (source, because), of_source in sorted(topics.items())
+        if of_source
+    )

@@ -62,6 +62,25 @@ class Cluster:
             granted.result(30)
         wait_until(lambda: set(bindings) <= set(self.admin.describe_acls(ALL_RIGHTS).result(30)))
 
+    def revoke(self, right: Right) -> None:
+        """That was granted."""
+        bindings = [binding(right, operation) for operation in right.operations]
+        filters = [
+            AclBindingFilter(
+                each.restype,
+                each.name,
+                each.resource_pattern_type,
+                each.principal,
+                each.host,
+                each.operation,
+                each.permission_type,
+            )
+            for each in bindings
+        ]
+        for revoked in self.admin.delete_acls(filters).values():
+            revoked.result(30)
+        wait_until(lambda: not set(bindings) & set(self.admin.describe_acls(ALL_RIGHTS).result(30)))
+
     def revoke_all(self) -> None:
         """Whatever anybody was granted; a superuser needs none of it."""
         for revoked in self.admin.delete_acls([ALL_RIGHTS]).values():

@@ -31,7 +31,7 @@ from domain.messages.metadata import (
     writer,
 )
 from domain.messages.schemas import json_schema
-from domain.messages.write_speed import PartitionSpeed, WriteSpeedReport
+from domain.messages.write_speed import PartitionSpeed, TopicsOfSource, WriteSpeedReport
 
 __all__ = [
     "Action",
@@ -60,6 +60,7 @@ __all__ = [
     "Shortfall",
     "Standing",
     "Throughput",
+    "TopicsOfSource",
     "WriteSpeedReport",
     "decode_to_controller",
     "json_schema",

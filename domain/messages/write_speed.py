@@ -5,9 +5,19 @@ from typing import Literal, Self
 
 from pydantic import field_validator
 
-from domain.messages.codec import Amount, Count, EpochSeconds, Message, PartitionRef, SpeedBytesPerS
+from domain.messages.codec import (
+    Amount,
+    Count,
+    EpochSeconds,
+    Message,
+    Part,
+    PartitionRef,
+    SpeedBytesPerS,
+    Topic,
+    Words,
+)
 from domain.partitions import TopicPartition
-from domain.speeds import Lag, Method, Origin, WriteSpeeds
+from domain.speeds import Lag, MeasuredBy, Method, Origin, WriteSpeeds
 
 
 class PartitionSpeed(PartitionRef):
@@ -42,6 +52,16 @@ class PartitionSpeed(PartitionRef):
         )
 
 
+class TopicsOfSource(Part):
+    """What tells the speeds of some topics."""
+
+    source: Words
+    """`log_dirs` (what logs take on the brokers' disks) or `offsets` (end offsets, and samples of records)."""
+    topics: tuple[Topic, ...]
+    because: Words = ""
+    """Why it is this source; empty where it is the best."""
+
+
 class WriteSpeedReport(Message):
     """The write speeds of all partitions of interest, each named once."""
 
@@ -50,6 +70,8 @@ class WriteSpeedReport(Message):
     partitions: tuple[PartitionSpeed, ...]
     gone: tuple[PartitionRef, ...] = ()
     """Partitions that were deleted, or are of interest no more. One that is only not named is neither."""
+    sources: tuple[TopicsOfSource, ...] = ()
+    """What tells the speeds; not said by version 0.1."""
 
     @field_validator("partitions")
     @classmethod
@@ -69,6 +91,7 @@ class WriteSpeedReport(Message):
                 for partition in sorted(speeds.unknown | speeds.bytes_per_s.keys())
             ),
             gone=tuple(map(PartitionRef.of, sorted(speeds.gone))),
+            sources=tuple(TopicsOfSource(**each._asdict()) for each in speeds.sources),
         )
 
     @property
@@ -86,4 +109,5 @@ class WriteSpeedReport(Message):
             if entry.lag_records is not None and entry.lag_bytes is not None:
                 lags[partition] = Lag(entry.lag_records, entry.lag_bytes, entry.lag_s)
         gone = frozenset(entry.key for entry in self.gone) - {entry.key for entry in self.partitions}
-        return WriteSpeeds(self.measured_at, bytes_per_s, frozenset(unknown), origins, lags, gone)
+        sources = tuple(MeasuredBy(each.source, each.topics, each.because) for each in self.sources)
+        return WriteSpeeds(self.measured_at, bytes_per_s, frozenset(unknown), origins, lags, gone, sources)

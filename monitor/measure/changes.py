@@ -25,6 +25,10 @@ class Standing:
     publishing_fails: str | None = None
     commits_unknown: str | None = None
     """Why the group's commits are not told."""
+    by_offsets: Mapping[str, str] = field(default_factory=dict)
+    """Topics that are measured by end offsets and samples of their records, and why not by sizes."""
+    unreadable: frozenset[str] = frozenset()
+    """Those of them whose records may not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,26 @@ def changes(before: Standing, after: Standing) -> tuple[Change, ...]:
                 details={"broker": broker},
             )
             for broker in sorted(before.brokers_away.keys() - after.brokers_away.keys())
+        ),
+        *(
+            Change(
+                "a topic is measured by end offsets and samples of its records",
+                details={"topic": topic, "reason": after.by_offsets[topic]},
+            )
+            for topic in sorted(after.by_offsets.keys() - before.by_offsets.keys())
+        ),
+        *(
+            Change("a topic is measured by the sizes of its logs again", details={"topic": topic})
+            for topic in sorted(before.by_offsets.keys() - after.by_offsets.keys())
+            if any(partition.topic == topic for partition in after.partitions)
+        ),
+        *(
+            Change(
+                "no right to read a topic: how large its records are is not known",
+                is_trouble=True,
+                details={"topic": topic},
+            )
+            for topic in sorted(after.unreadable - before.unreadable)
         ),
         *_partitions("partitions appeared", after.partitions - before.partitions),
         *_partitions("partitions vanished", before.partitions - after.partitions),

@@ -3,13 +3,15 @@
 Invariant: what cannot be read, any more or yet, is not counted, and no lag is larger than the log.
 """
 
+import math
+
 from domain.partitions import OffsetRange
 from domain.speeds import Lag
 
 
 def lag(
     held: OffsetRange,
-    stored_bytes: int,
+    stored_bytes: int | None,
     committed: int | None,
     *,
     bytes_per_record: float | None,
@@ -19,10 +21,11 @@ def lag(
 
     Args:
         held: what the log holds.
-        stored_bytes: what that takes on the broker's disk.
+        stored_bytes: what that takes on the broker's disk; None where it does not tell.
         committed: the offset that the group goes on at; None where the brokers have none. It may have expired, and says
             nothing of what was read: a consumer commits as soon as it has the partition.
-        bytes_per_record: of recent records; None where it is not known, and the average of the whole log stands in.
+        bytes_per_record: of recent records; None where it is not known, and the average of the whole log stands in, as
+            far as that is told.
         bytes_per_s: the partition's write speed; None where it is not known.
     """
     if committed is None and not held.empty:
@@ -34,7 +37,9 @@ def lag(
     if records == 0:
         return Lag(0, 0.0, 0.0)
     if bytes_per_record is None:
+        if stored_bytes is None:
+            return None
         bytes_per_record = stored_bytes / (held.end - held.start)
-    # Records that compaction removed are counted, and take no place: the log's size is the limit.
-    in_bytes = min(records * bytes_per_record, float(stored_bytes))
+    # Records that compaction removed are counted, and take no place: the log's size, if it is known, is the limit.
+    in_bytes = min(records * bytes_per_record, math.inf if stored_bytes is None else float(stored_bytes))
     return Lag(records, in_bytes, in_bytes / bytes_per_s if bytes_per_s else None)

@@ -1,7 +1,7 @@
 """Decides the write speed of one partition, and the group's lag: the queue of its measurements (section Monitor).
 
-Invariant: a speed comes from two measurements of one log, at most one window and at least a given time apart.
-It is never negative, and it is None (unknown) where it cannot be known.
+Invariant: a speed comes from two measurements of one log by one source, at most one window and at least a given time
+apart. It is never negative, and it is None (unknown) where it cannot be known.
 
 The queue holds, for each measurement, the bytes appended since the oldest: a sum that only grows, whatever happens to
 the log's size. As long as nothing is deleted, it is the size itself, and the speed is the paper's
@@ -66,13 +66,14 @@ class SpeedWindow:
         elif before is not None and measurement.topic_id != before.topic_id:
             self._newest_with_offsets = None
         if before is None:
+            self._record_size = RecordSize.of(measurement)
             self._begin(measurement)
             return
         self._record_size = self._record_size.observe(before, measurement)
         appended = growth(before, measurement, self._record_size.bytes_per_record)
         if appended is None:
             if measurement.topic_id != before.topic_id:
-                self._record_size = RecordSize()
+                self._record_size = RecordSize.of(measurement)
                 self._last_good = None
             self._begin(measurement)
             return

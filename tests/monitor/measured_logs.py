@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from domain.partitions import OffsetRange, TopicPartition
-from monitor.cluster_logs import BrokerAwayError
+from monitor.cluster_logs import BrokerAwayError, Fetched, SizesDeniedError
 from monitor.measure.interest import Topic
 
 
@@ -19,6 +19,12 @@ class FakeLogs:
     coordinator_away: bool = False
     compacted_topics: set[str] = field(default_factory=set)
     brokers_away: set[int] = field(default_factory=set)
+    sizes_denied: bool = False
+    unreadable: set[str] = field(default_factory=set)
+    """Topics that the right to read is missing for."""
+    kept: dict[TopicPartition, bytes] = field(default_factory=dict)
+    """What a fetch finds, wherever it begins."""
+    fetched_from: list[dict[TopicPartition, int]] = field(default_factory=list)
     is_away: bool = False
     withheld: set[str] = field(default_factory=set)
     """Topics that the right to describe is missing for."""
@@ -43,10 +49,19 @@ class FakeLogs:
     def sizes(self, broker: int, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int]:
         if broker in self.brokers_away:
             raise BrokerAwayError(f"broker {broker} does not answer")
+        if self.sizes_denied:
+            raise SizesDeniedError("it shows no log directories")
         return {partition: self.stored[partition] for partition in partitions if partition in self.stored}
 
     def offsets(self, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, OffsetRange]:
         return {partition: self.ranges[partition] for partition in partitions if partition in self.ranges}
+
+    def fetch(self, broker: int, starts: Mapping[TopicPartition, int]) -> Fetched:
+        if broker in self.brokers_away:
+            raise BrokerAwayError(f"broker {broker} does not answer")
+        self.fetched_from.append(dict(starts))
+        refused = frozenset(partition for partition in starts if partition.topic in self.unreadable)
+        return Fetched({p: self.kept[p] for p in starts.keys() & self.kept.keys() - refused}, refused)
 
     def committed(self, group: str, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int | None]:
         if self.coordinator_away:

@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -18,8 +19,8 @@ PATIENCE_S = 60.0
 class Reports:
     """Reads what the monitor publishes from now on."""
 
-    def __init__(self, bootstrap_servers: str, topic: str) -> None:
-        self._consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": topic})
+    def __init__(self, bootstrap_servers: str, topic: str, client: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._consumer = Consumer({**client, "bootstrap.servers": bootstrap_servers, "group.id": topic})
         self._consumer.assign([KafkaPartition(topic, 0, 0)])
 
     def next(self) -> WriteSpeedReport:

@@ -86,3 +86,15 @@ def test_partitions_that_lose_their_leader_are_told_and_vanished_ones_did_not_re
         ("partitions vanished", {"topic": "a", "partitions": "1"}),
         ("partitions have a leader again", {"topic": "a", "partitions": "0"}),
     ]
+
+
+def test_a_topic_that_is_measured_otherwise_is_told_with_why_and_so_is_its_return() -> None:
+    by_sizes = Standing(partitions=frozenset({*A, B}))
+    by_offsets = Standing(partitions=by_sizes.partitions, by_offsets={"b": "denied"}, unreadable=frozenset({"b"}))
+    assert [(change.event, dict(change.details), change.is_trouble) for change in changes(by_sizes, by_offsets)] == [
+        ("a topic is measured by end offsets and samples of its records", {"topic": "b", "reason": "denied"}, False),
+        ("no right to read a topic: how large its records are is not known", {"topic": "b"}, True),
+    ]
+    assert told(by_offsets, by_sizes) == [("a topic is measured by the sizes of its logs again", {"topic": "b"})]
+    vanished = Standing(partitions=frozenset(A))
+    assert [event for event, _ in told(by_offsets, vanished)] == ["partitions vanished"]

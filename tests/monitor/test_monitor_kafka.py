@@ -11,13 +11,16 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
+from kafka import KafkaAdminClient
+from kafka.errors import IncompatibleBrokerVersion
 from structlog.testing import capture_logs
 
 from domain.messages import WriteSpeedReport
 from domain.partitions import OffsetRange, TopicPartition
 from domain.speeds import Lag, Method
-from monitor.cluster_logs import BrokerAwayError, ClusterLogs
+from monitor.cluster_logs import BrokerAwayError, ClusterLogs, SizesDeniedError
 from monitor.connection import ConnectionSettingsError
+from monitor.measure.samples import SAMPLE_BYTES, sample_of
 from monitor.runner import Monitor
 from monitor.settings import MonitorSettings
 from tests.monitor.running_monitor import PATIENCE_S, Reports, running
@@ -353,6 +356,35 @@ def test_the_logs_of_a_cluster_are_described_as_they_are(
         TopicPartition(topic, 1): OffsetRange(0, 0),
     }
     assert cluster.compacted({topic, plain, f"{topic}-missing"}) == {topic: True, plain: False}
+
+
+def test_a_fetch_brings_a_sample_of_each_partition_or_a_whole_batch_where_that_is_larger(
+    cluster: ClusterLogs, create_topic: CreateTopic, producer: Producer, unique_name: str
+) -> None:
+    topic = create_topic(unique_name, partitions=4)
+    empty, *others = (TopicPartition(topic, number) for number in range(4))
+    for partition in others:
+        write(producer, topic, 1, partition.partition, record_bytes=20 * SAMPLE_BYTES)
+        write(producer, topic, 10, partition.partition, record_bytes=SAMPLE_BYTES)
+    fetched = cluster.fetch(1, dict.fromkeys([empty, *others, TopicPartition(topic, 4)], 0))
+    assert fetched.records.keys() == set(others)
+    assert not fetched.refused
+    for partition in others:
+        first = sample_of(fetched.records[partition], end=1)
+        assert first is not None
+        assert first.records == 1
+        assert 20 * SAMPLE_BYTES < first.bytes < 21 * SAMPLE_BYTES
+
+
+def test_a_broker_that_knows_no_question_for_sizes_is_one_that_tells_none(
+    cluster: ClusterLogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def describe_log_dirs(*_: object, **__: object) -> None:
+        raise IncompatibleBrokerVersion("Broker does not support DescribeLogDirsRequest")
+
+    monkeypatch.setattr(KafkaAdminClient, "describe_log_dirs", describe_log_dirs)
+    with pytest.raises(SizesDeniedError, match="does not know the request"):
+        cluster.sizes(1, {TopicPartition("orders", 0)})
 
 
 def test_a_topic_that_is_created_again_has_another_id(

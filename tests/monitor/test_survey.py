@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from domain.partitions import OffsetRange, TopicPartition
+from domain.speeds import MeasuredBy, Source
 from monitor.cluster_logs import BrokerAwayError
+from monitor.measure.samples import Sample
 from monitor.settings import MonitorSettings
 from monitor.survey import Survey, Surveyor
 from tests.monitor.measured_logs import FakeLogs, topic
+from tests.monitor.test_samples import batch
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 SETTINGS = MonitorSettings(topics=("a",), interval_s=10)
@@ -31,7 +34,7 @@ def surveyor_of() -> Iterator[MakeSurveyor]:
         surveyor.close()
 
 
-def sizes(survey: Survey) -> dict[TopicPartition, int]:
+def sizes(survey: Survey) -> dict[TopicPartition, int | None]:
     return {partition: measurement.stored_bytes for partition, measurement in survey.measurements}
 
 
@@ -147,7 +150,7 @@ def impatient_surveyor(cluster: HangingLogs) -> Iterator[Surveyor]:
 def test_a_broker_that_hangs_delays_no_other_and_its_late_answer_counts() -> None:
     cluster = HangingLogs({"a": topic("a", {0: 1, 1: 2})}, stored={A0: 100, A1: 200}, hangs=2)
     with impatient_surveyor(cluster) as surveyor:
-        seen: dict[TopicPartition, int] = {}
+        seen: dict[TopicPartition, int | None] = {}
         while A0 not in seen:
             seen |= sizes(surveyor.survey())
         assert seen == {A0: 100}
@@ -182,6 +185,22 @@ def test_a_broker_that_refuses_offsets_is_measured_by_its_sizes(surveyor_of: Mak
     ((_, measurement),) = survey.measurements
     assert (measurement.stored_bytes, measurement.offsets) == (100, None)
     assert survey.away == {}
+
+
+def test_each_round_tells_the_source_of_each_topic_and_which_may_not_be_read(surveyor_of: MakeSurveyor) -> None:
+    cluster = FakeLogs({"a": topic("a")}, stored={A0: 100}, ranges={A0: OffsetRange(0, 7)})
+    surveyor = surveyor_of(cluster)
+    assert surveyor.survey().sources == ()
+    assert surveyor.survey().sources == (MeasuredBy(Source.LOG_DIRS, ("a",)),)
+    cluster.sizes_denied, cluster.unreadable = True, {"a"}
+    survey = surveyor.survey()
+    assert survey.sources == (MeasuredBy(Source.OFFSETS, ("a",), "it shows no log directories"),)
+    assert survey.unreadable == {"a"}
+    ((_, measurement),) = survey.measurements
+    assert (measurement.stored_bytes, measurement.offsets, measurement.sample) == (None, OffsetRange(0, 7), None)
+    cluster.kept[A0], cluster.unreadable = batch(0, 7, 70), set()
+    ((_, measurement),) = surveyor.survey().measurements
+    assert measurement.sample == Sample(70, 7)
 
 
 def test_the_groups_commits_come_with_each_round_and_a_coordinator_that_is_away_costs_nothing_else(

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.partitions import OffsetRange
-from domain.speeds import Method
+from domain.speeds import Lag, Method
 from monitor.measure.growth import LogMeasurement
+from monitor.measure.samples import Sample
 from monitor.measure.window import SpeedWindow
 
 
@@ -130,10 +131,64 @@ def test_two_measurements_a_moment_apart_give_no_speed() -> None:
     assert speed_of(window, at=1) == 10_000
 
 
+def by_offsets(at: float, end: int, sample: tuple[int, int] | None = None) -> LogMeasurement:
+    return LogMeasurement(at, "a", 1, None, OffsetRange(0, end), sample=Sample(*sample) if sample else None)
+
+
+def test_without_sizes_records_count_as_much_as_those_of_the_sample() -> None:
+    window = window_of(by_offsets(0, 100, (500, 10)), by_offsets(1, 150, (900, 10)), by_offsets(2, 170, (100, 5)))
+    speed = window.speed(at=2)
+    assert speed is not None
+    assert (speed.bytes_per_s, speed.method) == ((50 * 90 + 20 * 20) / 2, Method.END_OFFSETS)
+
+
+def test_without_sizes_and_samples_only_a_log_that_does_not_grow_has_a_speed() -> None:
+    assert speed_of(window_of(by_offsets(0, 100), by_offsets(1, 100)), at=1) == 0
+    assert speed_of(window_of(by_offsets(0, 100), by_offsets(1, 101)), at=1) is None
+    assert speed_of(window_of(by_offsets(0, 100), by_offsets(1, 90, (100, 1))), at=1) is None
+
+
+def test_a_record_size_that_changes_fourfold_is_followed_at_once() -> None:
+    window = window_of(*(by_offsets(at, 100 * at, (1_000 if at <= 30 else 4_000, 10)) for at in range(61)))
+    assert speed_of(window, at=60) == 40_000
+
+
+def test_what_two_sources_tell_is_never_mixed_and_the_last_good_speed_stands_in_meanwhile() -> None:
+    window = window_of(measured(0, 0, (0, 0)), measured(1, 100, (0, 10)), by_offsets(2, 20, (90, 10)))
+    assert speed_of(window, at=2) == 100
+    window.add(by_offsets(3, 30, (90, 10)))
+    assert speed_of(window, at=3) == 90
+    window.add(measured(4, 10**9, (0, 40)))
+    assert speed_of(window, at=4) == 90
+    window.add(measured(5, 10**9 + 80, (0, 50)))
+    assert speed_of(window, at=5) == 80
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=60))
+def test_a_steady_log_has_its_speed_whatever_source_tells_it(sizes_are_told: list[bool]) -> None:
+    window = SpeedWindow(window_s=30, hold_s=0)
+    for at, told in enumerate(sizes_are_told):
+        window.add(measured(at, 10**9 + 100 * at, (0, 10 * at)) if told else by_offsets(at, 10 * at, (1_000, 100)))
+        speed = speed_of(window, at)
+        assert speed is None or speed == pytest.approx(100)
+        assert (speed is None) == (at == 0 or told != sizes_are_told[at - 1])
+
+
+def test_the_lag_is_known_by_samples_and_stays_so_when_sizes_are_told() -> None:
+    window = window_of(by_offsets(0, 100, (500, 10)))
+    assert window.lag(90, at=0) == Lag(10, 500.0, None)
+    window.add(measured(1, 10**6))
+    assert window.lag(90, at=1) == Lag(10, 500.0, None)
+    assert window_of(by_offsets(0, 100)).lag(90, at=0) is None
+    window.add(LogMeasurement(2, "b", 1, None, OffsetRange(0, 10), sample=Sample(20, 10)))
+    assert window.lag(5, at=2) == Lag(5, 10.0, None)
+
+
 steps = st.fixed_dictionaries(
     {
         "elapsed_s": st.floats(0.01, 40),
-        "stored": st.integers(0, 10**12),
+        "stored": st.none() | st.integers(0, 10**12),
+        "sample": st.none() | st.builds(Sample, st.integers(1, 10**6), st.integers(1, 10**4)),
         "offsets": st.none() | st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)),
         "topic_id": st.sampled_from("aab"),
         "leader": st.sampled_from([1, 1, 2]),
@@ -141,6 +196,11 @@ steps = st.fixed_dictionaries(
     }
 )
 histories = st.lists(steps, max_size=40)
+
+
+def stored(measurement: LogMeasurement) -> int:
+    assert measurement.stored_bytes is not None
+    return measurement.stored_bytes
 
 
 def measurements_of(history: list[dict[str, object]]) -> list[LogMeasurement]:
@@ -157,16 +217,17 @@ def measurements_of(history: list[dict[str, object]]) -> list[LogMeasurement]:
                 at=at,
                 topic_id=str(step["topic_id"]),
                 leader=int(step["leader"]),  # type: ignore[call-overload]
-                stored_bytes=int(step["stored"]),  # type: ignore[call-overload]
+                stored_bytes=step["stored"],  # type: ignore[arg-type]
                 offsets=offsets,
                 compacted=bool(step["compacted"]),
+                sample=None if step["stored"] is not None else step["sample"],  # type: ignore[arg-type]
             )
         )
     return measurements
 
 
 @given(histories)
-def test_a_speed_is_never_negative_and_never_from_another_log_or_from_before_the_window(
+def test_a_speed_is_never_negative_and_never_from_another_log_or_source_or_from_before_the_window(
     history: list[dict[str, object]],
 ) -> None:
     window = SpeedWindow(window_s=30, hold_s=0)
@@ -180,7 +241,7 @@ def test_a_speed_is_never_negative_and_never_from_another_log_or_from_before_the
         assert speed.bytes_per_s >= 0
         of_this_log = []
         for earlier in reversed(seen):
-            if earlier.topic_id != measurement.topic_id:
+            if (earlier.topic_id, earlier.source) != (measurement.topic_id, measurement.source):
                 break
             of_this_log.append(earlier)
         in_window = [earlier for earlier in of_this_log if earlier.at >= measurement.at - 30]
@@ -188,8 +249,7 @@ def test_a_speed_is_never_negative_and_never_from_another_log_or_from_before_the
         if speed.method is Method.STORED_BYTES:
             # The paper's formula, from the newest size and one of the older ones of the same log in the window.
             assert any(
-                speed.bytes_per_s
-                == pytest.approx((measurement.stored_bytes - first.stored_bytes) / (measurement.at - first.at))
+                speed.bytes_per_s == pytest.approx((stored(measurement) - stored(first)) / (measurement.at - first.at))
                 for first in in_window[1:]
             )
 
