@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from app.settings import Settings
 from app.tail import READERS
+from domain.speeds import Source
 from monitor.measure.interest import is_expression
 
 
@@ -125,10 +126,13 @@ def _of_watcher(settings: Settings) -> Iterator[Right]:
 
 
 def _to_measure(settings: Settings, component: Component) -> Iterator[Right]:
-    yield Right(component, Resource.CLUSTER, CLUSTER, ("Describe",), why="asks for the sizes of logs")
+    if settings.monitor.source is Source.OFFSETS:
+        operation, why = "Read", "asks for offsets and the cleanup policy, and looks at samples of records"
+    else:
+        operation, why = "Describe", "asks for offsets and the cleanup policy"
+        yield Right(component, Resource.CLUSTER, CLUSTER, ("Describe",), why="asks for the sizes of logs")
     for name, prefixed in _data_topics(settings):
-        operations = ("Describe", "DescribeConfigs")
-        yield Right(component, Resource.TOPIC, name, operations, prefixed, "asks for offsets and the cleanup policy")
+        yield Right(component, Resource.TOPIC, name, tuple(sorted([operation, "DescribeConfigs"])), prefixed, why)
 
 
 def _data_topics(settings: Settings) -> Iterator[tuple[str, bool]]:

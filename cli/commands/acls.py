@@ -13,6 +13,7 @@ from rich.table import Table
 from app.settings import Settings, load
 from cli.options import SettingsFile
 from cli.rights import Resource, Right, rights
+from domain.speeds import Source
 
 
 class RightsFormat(StrEnum):
@@ -26,11 +27,17 @@ def acls(
     prefix: Annotated[
         str, typer.Option(help="What the users' names begin with; the component's name follows.")
     ] = "kcga-",
+    source: Annotated[
+        Source | None,
+        typer.Option(help="In place of monitor.source: offsets, for a cluster that does not allow Describe on itself."),
+    ] = None,
     output: Annotated[
         RightsFormat, typer.Option(help="commands: calls of kafka-acls.sh; json: one object a line.")
     ] = RightsFormat.COMMANDS,
 ) -> None:
     loaded = load(settings)
+    if source is not None:
+        loaded = loaded.model_copy(update={"monitor": loaded.monitor.model_copy(update={"source": source})})
     wanted = rights(loaded)
     if output is RightsFormat.TABLE:
         Console().print(table(wanted, prefix))

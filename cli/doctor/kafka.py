@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Literal
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
@@ -14,6 +14,8 @@ from app.topics import Cluster
 from brokers.errors import in_one_line
 from cli.doctor.finding import Finding
 from cli.rights import CLUSTER, Resource, operations_on, rights
+from domain.speeds import Source
+from monitor.broker_logs import ASKED_FOR
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from monitor.measure.interest import Interest, Topic, topics_of_interest
 
@@ -47,6 +49,7 @@ def check_kafka(settings: Settings) -> Iterator[Finding]:
     yield from _single_replicas(*replicas, own | OF_KAFKA)
     interest = topics_of_interest(settings.monitor.topics, {name: Topic(name, "", {}) for name in partitions}, own)
     yield from _topics_to_read(interest, partitions)
+    yield from _source(settings.monitor.source, of_cluster)
     yield from _rights(settings, admin, sorted(interest.topics.keys() | own & partitions.keys()), of_cluster)
 
 
@@ -93,6 +96,19 @@ def _topics_to_read(interest: Interest, partitions: dict[str, int]) -> Iterator[
         )
 
 
+def _source(source: Literal["auto"] | Source, of_cluster: Collection[AclOperation] | None) -> Iterator[Finding]:
+    """By what the monitor would measure. That `log_dirs` lacks its right, `_rights` says."""
+    if source is Source.OFFSETS:
+        yield Finding(f"write speeds are measured by end offsets and samples of records: {ASKED_FOR}")
+    elif of_cluster is not None and AclOperation.DESCRIBE in of_cluster:
+        yield Finding("write speeds are measured by the sizes of logs")
+    elif of_cluster is not None and source == "auto":
+        yield Finding.note(
+            "write speeds are measured by end offsets and samples of records: Describe on the cluster is not allowed",
+            "allow it (kcga acls prints it) for exact ones, or leave it",
+        )
+
+
 def _of_cluster(admin: AdminClient) -> Collection[AclOperation] | None:
     """What may be done to the cluster; None where the brokers do not tell."""
     try:
@@ -123,7 +139,8 @@ def _rights(
     described_groups: dict[str, Future[Any]] = admin.describe_consumer_groups(
         sorted(groups), include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
     )
-    lacking = _lacking(of_cluster, operations_on(settings, Resource.CLUSTER, CLUSTER), "the cluster")
+    needed = operations_on(settings, Resource.CLUSTER, CLUSTER) if settings.monitor.source != "auto" else ()
+    lacking = _lacking(of_cluster, needed, "the cluster")
     for resource, answers in ((Resource.TOPIC, described), (Resource.GROUP, described_groups)):
         for name, answer in answers.items():
             wanted, where = operations_on(settings, resource, name) - {CREATE}, f"the {resource} {name}"

@@ -4,11 +4,12 @@ Speeds and lags are measured as the monitor measures them, who reads what is ask
 that means is `cli.live.decide.watcher`.
 """
 
+import math
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from app.errors import KcgaError, UsageError
 from app.settings import Settings
@@ -17,7 +18,8 @@ from cli.live.decide.onlooker import Solve
 from cli.live.decide.watcher import Moment, Watcher
 from cli.live.membership import NoSuchGroupError, committed_topics, membership
 from domain.partitions import TopicPartition
-from domain.speeds import WriteSpeeds
+from domain.speeds import Source, WriteSpeeds
+from monitor.broker_logs import BrokerLogs
 from monitor.cluster_logs import BrokerAwayError, ClusterLogs, SizesDeniedError
 from monitor.connection import ConnectionSettingsError
 from monitor.measure.changes import Standing, changes
@@ -56,7 +58,7 @@ def look_at(settings: Settings, topics: tuple[str, ...], stop: threading.Event, 
         resources.callback(cluster.close)
         with _answering(settings):
             topics = topics_of(cluster, group, topics, stop)
-            _require_measurable(cluster, topics)
+            _require_measurable(cluster, topics, settings.monitor.source)
         measured = settings.monitor.model_copy(update={"topics": topics})
         surveyor = Surveyor(cluster, measured, group=group)
         resources.callback(surveyor.close)
@@ -122,7 +124,7 @@ def topics_of(cluster: ClusterLogs, group: str, named: tuple[str, ...], stop: th
         stop.wait(LOOK_EVERY_S)
 
 
-def _require_measurable(cluster: ClusterLogs, topics: tuple[str, ...]) -> None:
+def _require_measurable(cluster: ClusterLogs, topics: tuple[str, ...], source: Literal["auto"] | Source) -> None:
     """Who may not see topics or sizes learns it before anything is shown; a broker that is away is waited for later."""
     interest = topics_of_interest(topics, cluster.topics())
     if not interest.topics:
@@ -133,11 +135,16 @@ def _require_measurable(cluster: ClusterLogs, topics: tuple[str, ...]) -> None:
             led.setdefault(leader, set()).add(partition)
     for broker, partitions in led.items():
         try:
-            cluster.sizes(broker, partitions)
+            told = BrokerLogs(cluster, broker, source, math.inf, time.monotonic).ask(frozenset(partitions))
         except SizesDeniedError:
             raise
         except BrokerAwayError:
             continue
+        if told.unreadable:
+            raise KcgaError(
+                f"no right to read {', '.join(sorted(told.unreadable))}, where samples of records tell the write "
+                f"speed, since {told.because}; kcga acls prints the rights that the watcher needs"
+            )
 
 
 def _troubles(standing: Standing) -> Iterator[str]:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.settings import Settings, load
-from cli.commands.acls import commands, json_lines
+from cli.commands.acls import RightsFormat, acls, commands, json_lines
 from cli.rights import Component, Resource, Right, operations_on, rights
+from domain.speeds import Source
 
 SETTINGS = """\
 [kafka]
@@ -118,3 +119,16 @@ def test_what_is_done_to_a_topic_is_what_any_component_does_to_it(tmp_path: Path
     assert operations_on(settings, Resource.TOPIC, settings.topics.decisions) == of_decisions
     assert operations_on(settings, Resource.GROUP, "billing") == {"Describe", "Read"}
     assert operations_on(settings, Resource.GROUP, "another") == frozenset()
+
+
+def test_where_samples_tell_the_speeds_topics_are_read_and_nothing_is_asked_of_the_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings_of(tmp_path)
+    for source, resources in ((None, [Resource.CLUSTER, Resource.TOPIC]), (Source.OFFSETS, [Resource.TOPIC])):
+        acls(tmp_path / "settings.toml", "kcga-", source, RightsFormat.JSON)
+        printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        of_watcher = [right for right in printed if right["principal"] == "User:kcga-watcher"]
+        assert [right["resource"] for right in of_watcher if right["resource"] != Resource.GROUP] == resources
+        (operations,) = [right["operations"] for right in of_watcher if right["name"] == "orders"]
+        assert operations == (["Describe", "DescribeConfigs"] if source is None else ["DescribeConfigs", "Read"])
