@@ -54,6 +54,14 @@ class MonitorFigures:
         self._leaderless = Gauge("kcga_monitor_partitions_leaderless", "Those without a leader.", registry=registry)
         self._missing = Gauge("kcga_monitor_topics_missing", "Topics that do not exist.", registry=registry)
         self._away = Gauge("kcga_monitor_brokers_away", "Brokers that do not answer.", registry=registry)
+        self._by_offsets = Gauge(
+            "kcga_monitor_topics_by_offsets",
+            "Topics that are measured by end offsets and samples of records.",
+            registry=registry,
+        )
+        self._unreadable = Gauge(
+            "kcga_monitor_topics_unreadable", "Those of them that may not be read.", registry=registry
+        )
         self._speed = Gauge(
             "kcga_monitor_write_speed_bytes_per_second", "Known write speed of all partitions.", registry=registry
         )
@@ -70,6 +78,8 @@ class MonitorFigures:
         self._leaderless.set(len(standing.leaderless))
         self._missing.set(len(standing.missing))
         self._away.set(len(standing.brokers_away))
+        self._by_offsets.set(len(standing.by_offsets))
+        self._unreadable.set(len(standing.unreadable))
         self._trouble = standing.publishing_fails or standing.cluster_away
         if report is not None and standing.publishing_fails is None:
             self._published_at = self._round_at

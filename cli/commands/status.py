@@ -15,6 +15,7 @@ from cli.terminal.screen import GroupScreen
 from controller.decide.creation_limit import limit_sentence
 from domain.group_view.fold import GroupFold, GroupMessage
 from domain.group_view.rollout import rollout_sentence
+from domain.group_view.sources import sources_sentence
 from domain.group_view.view import GroupView
 from domain.messages import ControllerClaim, WriteSpeedReport
 
@@ -85,6 +86,8 @@ def _remarks(settings: Settings, speeds: Sequence[Came[WriteSpeedReport]], told:
         yield f"{rollout}; see kcga rollout"
     if (limit := told.creation_limit) is not None:
         yield f"{limit_sentence(limit, told.at)}; see the controller's log"
+    if speeds and (sources := sources_sentence(speeds[-1].said.speeds.sources)) is not None:
+        yield sources
     if not speeds:
         yield f"there are no fresh write speeds on {topics.write_speed}: does kcga monitor run?"
     if not any(isinstance(statement, ControllerClaim) for _, statement in told.statements):

@@ -221,6 +221,7 @@ class GroupFold:
             transits=self._transits(consumers, speeds, unmeasured),
             speeds=speeds,
             unmeasured=unmeasured,
+            sources=self._speeds.sources if self._speeds else (),
             total_speed=self._speeds.total if self._speeds else None,
             lag=_lag_of_all(self._speeds) if self._speeds else None,
             lag_s=self._longest_lag_s(),

@@ -10,6 +10,7 @@ from domain.assignment import ConsumerId
 from domain.group_view.clocks import Sender, apart
 from domain.group_view.decision_log import DecisionTotals
 from domain.group_view.rollout import rollout_sentence
+from domain.group_view.sources import sources_sentence
 from domain.group_view.view import ConsumerView, GroupView, Sample, Transit
 from domain.messages import RolloutStanding
 from domain.partitions import TopicPartition
@@ -111,6 +112,8 @@ class GroupPicture(Shown):
     """Partitions whose speed is not known."""
     oversized: int
     total_speed: float | None
+    sources: str | None
+    """In words what tells the write speeds, where that is not the sizes of logs; null where it is."""
     fewest_consumers: int | None
     """No assignment of the present speeds has fewer."""
     lag: int | None
@@ -174,6 +177,7 @@ def picture(
         unknown=len(view.unmeasured),
         oversized=sum(1 for speed in view.speeds.values() if speed > capacity),
         total_speed=view.total_speed,
+        sources=sources_sentence(view.sources),
         fewest_consumers=fewest_consumers,
         lag=view.lag,
         totals=view.totals,

@@ -8,6 +8,7 @@ from domain.assignment import ConsumerId
 from domain.group_view.decision_log import DecisionRecord, DecisionTotals
 from domain.messages import ConsumerState, RolloutStanding
 from domain.partitions import TopicPartition
+from domain.speeds import MeasuredBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,8 @@ class GroupView:
     """Write speeds in bytes/s as the monitor's newest report has them."""
     unmeasured: frozenset[TopicPartition]
     """Partitions of interest whose speed is not known."""
+    sources: tuple[MeasuredBy, ...]
+    """What tells the write speeds."""
     total_speed: float | None
     """In bytes/s; None before the monitor's first report."""
     lag: int | None

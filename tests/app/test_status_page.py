@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 from app.status.app import make_app
 from app.status.board import Board
 from app.status.server import StatusServer
-from domain.messages import ControlAction
+from domain.messages import ControlAction, TopicsOfSource
 from tests.app.status_messages import HOSTILE, SETTINGS, Clock, registry_of, told_board
 from tests.page_watch import DESKTOP, PHONE, opened, serious_faults
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
@@ -54,6 +54,15 @@ def test_clocks_that_differ_are_named_with_whose_and_by_how_much(browser: Browse
         expect(standing).to_contain_text("clock of consumer 6 60 s ahead")
         expect(standing).to_contain_text("2 more clocks ahead or behind")
         expect(standing).not_to_contain_text("old")
+
+
+def test_topics_that_are_measured_by_offsets_are_named_with_why(browser: Browser, served: Served) -> None:
+    with opened(browser, served.url) as page:
+        expect(page.locator("#sources")).to_be_hidden()
+        by = TopicsOfSource(source="offsets", topics=("orders",), because="sizes are not told")
+        served.board.heard(write_speeds(BEGAN, {"orders-0": 1.0}).model_copy(update={"sources": (by,)}))
+        said = "write speeds are measured of orders by offsets, since sizes are not told"
+        expect(page.locator("#sources")).to_have_text(said)
 
 
 def test_markup_in_the_name_of_a_topic_stays_text(browser: Browser, served: Served) -> None:

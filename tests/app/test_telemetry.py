@@ -168,11 +168,18 @@ def test_a_monitor_is_ready_while_it_publishes() -> None:
     orders = frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)})
     figures.tell(
         write_speeds(BEGAN, {"orders-0": 5.0, "orders-1": None}),
-        Standing(partitions=orders, unknown=frozenset({TopicPartition("orders", 1)})),
+        Standing(
+            partitions=orders,
+            unknown=frozenset({TopicPartition("orders", 1)}),
+            by_offsets={"orders": "denied", "clicks": "denied"},
+            unreadable=frozenset({"clicks"}),
+        ),
     )
     assert figures.ready().ok
     assert value(figures.registry, "kcga_monitor_write_speed_bytes_per_second") == 5
     assert value(figures.registry, "kcga_monitor_partitions_unknown") == 1
+    assert value(figures.registry, "kcga_monitor_topics_by_offsets") == 2
+    assert value(figures.registry, "kcga_monitor_topics_unreadable") == 1
     clock.now = 31
     figures.tell(write_speeds(BEGAN, {}), Standing(publishing_fails="timed out"))
     assert not figures.ready().ok

@@ -73,6 +73,8 @@ function showTiles(state) {
   const [amount, unit] = state.total_speed === null ? ["–", ""] : data(state.total_speed).split(" ");
   const room = alive ? `${Math.round((100 * (state.total_speed ?? 0)) / (alive * state.capacity))} % of what they can read` : "\u00a0";
   tile("speed", amount, unit && `${unit}/s`, room);
+  byId("sources").hidden = state.sources === null;
+  say(byId("sources"), state.sources ?? "");
   tile("lag", count(state.lag), state.lag === null ? "" : "records", "written, not committed yet");
   const { migrations, rscore, scale_ups: ups, scale_downs: downs } = state.totals;
   tile("moved", count(migrations), "", `Rscore ${rscore.toFixed(2)}, scaled ↑${ups} ↓${downs}`);
