@@ -6,6 +6,7 @@ import pytest
 from domain.partitions import OffsetRange
 from domain.speeds import Method
 from monitor.measure.growth import RECORD_SIZE_MEMORY_S, Growth, LogMeasurement, RecordSize, growth
+from monitor.measure.samples import Sample
 
 BEFORE = LogMeasurement(at=0, topic_id="a", leader=1, stored_bytes=1000, offsets=OffsetRange(10, 20))
 
@@ -93,3 +94,17 @@ def test_the_size_of_a_record_follows_what_producers_send_now() -> None:
     later = after(1000 + 300 * 1000, 10, 1020, at=RECORD_SIZE_MEMORY_S)
     faded = math.exp(-1)
     assert size.observe(BEFORE, later).bytes_per_record == pytest.approx((100 * faded + 300) / (faded + 1))
+
+
+def test_the_size_of_records_follows_samples_within_seconds() -> None:
+    before = replace(BEFORE, stored_bytes=None, sample=Sample(1_000, 10))
+    size = RecordSize.of(before)
+    assert size.bytes_per_record == 100
+    for at in range(1, 31):
+        after = replace(before, at=at, sample=Sample(4_000, 10))
+        size = size.observe(before, after)
+        assert size.bytes_per_record is not None
+        assert 100 < size.bytes_per_record < 400
+        before = after
+    assert size.bytes_per_record == pytest.approx(400, rel=0.05)
+    assert size.observe(before, replace(before, at=31, sample=None)) == size

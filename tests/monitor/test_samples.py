@@ -86,6 +86,7 @@ def test_a_log_that_does_not_grow_is_left_alone_and_keeps_its_sample() -> None:
 @pytest.mark.parametrize("again", [OffsetRange(0, 0), OffsetRange(0, 3)])
 def test_the_sample_of_a_log_that_is_no_more_is_forgotten(again: OffsetRange) -> None:
     sampling = looked_at(OffsetRange(0, 50), batch(0, 50, 700))
+    sampling.starts({A0: again})
     assert sampling.take({A0: again}, {}) == {}
     assert sampling.starts({A0: OffsetRange(0, 9)}) == {A0: 0}
 
