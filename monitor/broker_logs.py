@@ -1,12 +1,14 @@
 """Asks one broker how the logs grow that it leads, by the best source that it allows."""
 
-from collections.abc import Callable, Mapping
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from domain.partitions import OffsetRange, TopicPartition
-from domain.speeds import Source
-from monitor.cluster_logs import Fetched, SizesDeniedError
+from domain.speeds import MeasuredBy, Source
+from monitor.cluster_logs import BrokerAwayError, Fetched, SizesDeniedError
 from monitor.measure.samples import Sample, Sampling
 
 ASKED_FOR = "monitor.source says so"
@@ -114,3 +116,37 @@ class BrokerLogs:
         self._refused = (self._refused & held.keys() - starts.keys()) | fetched.refused
         unreadable = frozenset(partition.topic for partition in self._refused)
         return Told(at, logs, Source.OFFSETS, self.refusal, unreadable)
+
+
+def first_look(
+    cluster: AskedLogs, led: Mapping[int, frozenset[TopicPartition]], source: Literal["auto"] | Source
+) -> Iterator[Told]:
+    """What a monitor that begins would be told: a broker that does not answer is left out.
+
+    Args:
+        cluster: whom to ask.
+        led: the partitions that each broker leads.
+        source: as for `BrokerLogs`.
+
+    Raises:
+        SizesDeniedError: a broker tells no sizes, and no other source may be used.
+    """
+    for broker, partitions in led.items():
+        try:
+            yield BrokerLogs(cluster, broker, source, math.inf, time.monotonic).ask(partitions)
+        except SizesDeniedError:
+            raise
+        except BrokerAwayError:
+            continue
+
+
+def sources_of(told: Iterable[Told]) -> tuple[MeasuredBy, ...]:
+    """The sources that brokers were measured by, in ascending order."""
+    topics: dict[tuple[Source, str], set[str]] = {}
+    for each in told:
+        topics.setdefault((each.source, each.because), set()).update(partition.topic for partition in each.logs)
+    return tuple(
+        MeasuredBy(source, tuple(sorted(of_source)), because)
+        for (source, because), of_source in sorted(topics.items())
+        if of_source
+    )

@@ -7,15 +7,15 @@ the same: of a topic that was deleted and created again in between, one log is n
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from domain.partitions import OffsetRange, TopicPartition
-from domain.speeds import MeasuredBy, Source, WriteSpeeds
-from monitor.broker_logs import AskedLogs, BrokerLogs, Told
+from domain.speeds import MeasuredBy, WriteSpeeds
+from monitor.broker_logs import AskedLogs, BrokerLogs, Told, sources_of
 from monitor.cluster_logs import BrokerAwayError
 from monitor.discovery import DescribedTopics, Discovery
 from monitor.measure.growth import LogMeasurement
@@ -125,7 +125,7 @@ class Surveyor:
         """One round; waits for an interval at most, half of it for the sizes and half for the topics."""
         committed = None
         if self._interest is not None:
-            led = _by_leader(self._interest)
+            led = self._interest.led
             self._ask_coordinator(self._interest)
             self._ask_brokers(led, self._interest.topics)
             self._collect_answers()
@@ -140,7 +140,7 @@ class Surveyor:
             cluster_away=self._cluster_away,
             committed=committed,
             commits_unknown=self._commits_unknown,
-            sources=_sources(self._told.values()),
+            sources=sources_of(self._told.values()),
             unreadable=frozenset[str]().union(*(told.unreadable for told in self._told.values())),
         )
 
@@ -221,14 +221,6 @@ class Surveyor:
         )
 
 
-def _by_leader(interest: Interest) -> dict[int, frozenset[TopicPartition]]:
-    led: dict[int, set[TopicPartition]] = {}
-    for partition, leader in interest.leaders.items():
-        if leader is not None:
-            led.setdefault(leader, set()).add(partition)
-    return {broker: frozenset(partitions) for broker, partitions in led.items()}
-
-
 def _offsets_in(question: _Question) -> Mapping[TopicPartition, OffsetRange]:
     if question.offsets is None or not question.offsets.done():
         return {}
@@ -255,14 +247,3 @@ def _confirmed(answer: _Answer, topics: Mapping[str, Topic]) -> list[tuple[Topic
         for partition, log in answer.told.logs.items()
         if (topic := topics.get(partition.topic)) and topic.topic_id == answer.topics[partition.topic].topic_id
     ]
-
-
-def _sources(told: Iterable[Told]) -> tuple[MeasuredBy, ...]:
-    topics: dict[tuple[Source, str], set[str]] = {}
-    for each in told:
-        topics.setdefault((each.source, each.because), set()).update(partition.topic for partition in each.logs)
-    return tuple(
-        MeasuredBy(source, tuple(sorted(of_source)), because)
-        for (source, because), of_source in sorted(topics.items())
-        if of_source
-    )

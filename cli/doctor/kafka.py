@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any, Literal
+from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
@@ -14,9 +14,11 @@ from app.topics import Cluster
 from brokers.errors import in_one_line
 from cli.doctor.finding import Finding
 from cli.rights import CLUSTER, Resource, operations_on, rights
+from domain.group_view.sources import sources_sentence
 from domain.speeds import Source
-from monitor.broker_logs import ASKED_FOR
-from monitor.connection import ConnectionSettingsError, kafka_python_arguments
+from monitor.broker_logs import first_look, sources_of
+from monitor.cluster_logs import BrokerAwayError, ClusterLogs
+from monitor.connection import ConnectionSettingsError
 from monitor.measure.interest import Interest, Topic, topics_of_interest
 
 REQUEST_TIMEOUT_S = 15.0
@@ -35,12 +37,6 @@ def check_kafka(settings: Settings) -> Iterator[Finding]:
         yield Finding.fault(str(error), "correct kafka.bootstrap_servers and kafka.client, or start the brokers")
         return
     yield Finding(f"Kafka answers at {kafka.bootstrap_servers}, with {len(partitions):,} topics")
-    try:
-        kafka_python_arguments(kafka.bootstrap_servers, kafka.client)
-    except ConnectionSettingsError as error:
-        yield Finding.fault(
-            f"the monitor cannot connect with kafka.client: {error}", "use properties that it knows too"
-        )
     admin = AdminClient({"log_level": 0, **kafka.client, "bootstrap.servers": kafka.bootstrap_servers})
     of_cluster = _of_cluster(admin)
     yield from _own_topics(settings, partitions, of_cluster)
@@ -49,7 +45,12 @@ def check_kafka(settings: Settings) -> Iterator[Finding]:
     yield from _single_replicas(*replicas, own | OF_KAFKA)
     interest = topics_of_interest(settings.monitor.topics, {name: Topic(name, "", {}) for name in partitions}, own)
     yield from _topics_to_read(interest, partitions)
-    yield from _source(settings.monitor.source, of_cluster)
+    try:
+        yield from _sources(settings, own)
+    except ConnectionSettingsError as error:
+        yield Finding.fault(
+            f"the monitor cannot connect with kafka.client: {error}", "use properties that it knows too"
+        )
     yield from _rights(settings, admin, sorted(interest.topics.keys() | own & partitions.keys()), of_cluster)
 
 
@@ -96,16 +97,32 @@ def _topics_to_read(interest: Interest, partitions: dict[str, int]) -> Iterator[
         )
 
 
-def _source(source: Literal["auto"] | Source, of_cluster: Collection[AclOperation] | None) -> Iterator[Finding]:
-    """By what the monitor would measure. That `log_dirs` lacks its right, `_rights` says."""
-    if source is Source.OFFSETS:
-        yield Finding(f"write speeds are measured by end offsets and samples of records: {ASKED_FOR}")
-    elif of_cluster is not None and AclOperation.DESCRIBE in of_cluster:
-        yield Finding("write speeds are measured by the sizes of logs")
-    elif of_cluster is not None and source == "auto":
-        yield Finding.note(
-            "write speeds are measured by end offsets and samples of records: Describe on the cluster is not allowed",
-            "allow it (kcga acls prints it) for exact ones, or leave it",
+def _sources(settings: Settings, own: Collection[str]) -> Iterator[Finding]:
+    """What the monitor would be told of write speeds."""
+    kafka, source = settings.kafka, settings.monitor.source
+    cluster = ClusterLogs(kafka.bootstrap_servers, kafka.client, settings.monitor.request_timeout_s)
+    try:
+        interest = topics_of_interest(settings.monitor.topics, cluster.topics(), own)
+        told = list(first_look(cluster, interest.led, source))
+    except BrokerAwayError as error:
+        yield Finding.fault(
+            f"write speeds cannot be measured: {error}",
+            'allow it (kcga acls prints the rights), or set monitor.source = "auto"',
+        )
+        return
+    finally:
+        cluster.close()
+    sources = sources_of(told)
+    if (said := sources_sentence(sources)) is None:
+        yield from (Finding(f"write speeds are measured by {each.source}") for each in sources)
+    elif source is Source.OFFSETS:
+        yield Finding(said)
+    else:
+        yield Finding.note(said, "allow it for exact ones, or leave it")
+    for topic in sorted(frozenset[str]().union(*(each.unreadable for each in told))):
+        yield Finding.fault(
+            f"not allowed: Read on the topic {topic}, to learn how large its records are",
+            "add the ACL (kcga acls prints it)",
         )
 
 

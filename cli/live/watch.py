@@ -4,7 +4,6 @@ Speeds and lags are measured as the monitor measures them, who reads what is ask
 that means is `cli.live.decide.watcher`.
 """
 
-import math
 import threading
 import time
 from collections.abc import Iterator
@@ -17,10 +16,9 @@ from cli.live.decide.membership import Membership, Protocol
 from cli.live.decide.onlooker import Solve
 from cli.live.decide.watcher import Moment, Watcher
 from cli.live.membership import NoSuchGroupError, committed_topics, membership
-from domain.partitions import TopicPartition
 from domain.speeds import Source, WriteSpeeds
-from monitor.broker_logs import BrokerLogs
-from monitor.cluster_logs import BrokerAwayError, ClusterLogs, SizesDeniedError
+from monitor.broker_logs import first_look
+from monitor.cluster_logs import BrokerAwayError, ClusterLogs
 from monitor.connection import ConnectionSettingsError
 from monitor.measure.changes import Standing, changes
 from monitor.measure.estimates import SpeedEstimates
@@ -129,17 +127,7 @@ def _require_measurable(cluster: ClusterLogs, topics: tuple[str, ...], source: L
     interest = topics_of_interest(topics, cluster.topics())
     if not interest.topics:
         raise KcgaError(f"no such topic, or no right to describe it: {', '.join(topics)}")
-    led: dict[int, set[TopicPartition]] = {}
-    for partition, leader in interest.leaders.items():
-        if leader is not None:
-            led.setdefault(leader, set()).add(partition)
-    for broker, partitions in led.items():
-        try:
-            told = BrokerLogs(cluster, broker, source, math.inf, time.monotonic).ask(frozenset(partitions))
-        except SizesDeniedError:
-            raise
-        except BrokerAwayError:
-            continue
+    for told in first_look(cluster, interest.led, source):
         if told.unreadable:
             raise KcgaError(
                 f"no right to read {', '.join(sorted(told.unreadable))}, where samples of records tell the write "

@@ -51,6 +51,15 @@ class Interest:
             for partition, leader in topic.leaders.items()
         }
 
+    @property
+    def led(self) -> dict[int, frozenset[TopicPartition]]:
+        """The partitions that each broker leads."""
+        led: dict[int, set[TopicPartition]] = {}
+        for partition, leader in self.leaders.items():
+            if leader is not None:
+                led.setdefault(leader, set()).add(partition)
+        return {broker: frozenset(partitions) for broker, partitions in led.items()}
+
 
 def topics_of_interest(
     wanted: Iterable[str], topics: Mapping[str, Topic], own: Collection[str] = OWN_TOPICS

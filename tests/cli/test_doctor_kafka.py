@@ -8,10 +8,15 @@ from confluent_kafka import KafkaError, KafkaException
 
 from app import topics
 from cli.doctor import kafka
-from cli.doctor.finding import Grade
+from cli.doctor.finding import Finding, Grade
 from cli.doctor.kafka import check_kafka
+from domain.partitions import OffsetRange, TopicPartition
+from domain.speeds import Source
+from monitor.broker_logs import ASKED_FOR
 from tests.app.any_settings import settings
+from tests.monitor.measured_logs import FakeLogs, topic
 
+ORDERS = TopicPartition("orders", 0)
 OWN = ("consumer.metadata", "controller.decisions", "monitor.writeSpeed")
 
 
@@ -39,15 +44,55 @@ class Admin:
     describe_consumer_groups = describe_topics
 
 
-def notes(monkeypatch: pytest.MonkeyPatch, brokers: int, **replicas: int) -> list[str]:
-    """What the doctor has to remark, where the topics have three replicas each unless said otherwise."""
+def examined(
+    monkeypatch: pytest.MonkeyPatch, logs: FakeLogs, source: str = "auto", brokers: int = 3, **replicas: int
+) -> list[Finding]:
+    """What the doctor says, where the topics have three replicas each unless said otherwise."""
     named = dict.fromkeys((*OWN, "__consumer_offsets", "orders"), 3) | {
         name.replace("metadata", "consumer.metadata"): count for name, count in replicas.items()
     }
     admin = Admin(brokers, named)
     for module in (topics, kafka):
         monkeypatch.setattr(module, "AdminClient", lambda _: admin)
-    return [finding.what for finding in check_kafka(settings()) if finding.grade is Grade.NOTE]
+    monkeypatch.setattr(kafka, "ClusterLogs", lambda *_: logs)
+    asked = settings()
+    monitor = asked.monitor.model_copy(update={"source": Source(source) if source != "auto" else source})
+    return list(check_kafka(asked.model_copy(update={"monitor": monitor})))
+
+
+def notes(monkeypatch: pytest.MonkeyPatch, brokers: int, **replicas: int) -> list[str]:
+    logs = FakeLogs({"orders": topic("orders")}, {ORDERS: 1})
+    found = examined(monkeypatch, logs, "auto", brokers, **replicas)
+    return [finding.what for finding in found if finding.grade is Grade.NOTE]
+
+
+DENIED = "it shows no log directories"
+
+
+@pytest.mark.parametrize(
+    ("denied", "unreadable", "source", "graded", "said"),
+    [
+        (False, False, "auto", Grade.OK, "write speeds are measured by log_dirs"),
+        (False, False, "log_dirs", Grade.OK, "write speeds are measured by log_dirs"),
+        (True, False, "auto", Grade.NOTE, f"write speeds are measured of orders by offsets, since {DENIED}"),
+        (True, True, "auto", Grade.FAULT, "not allowed: Read on the topic orders, to learn how large its records are"),
+        (True, False, "log_dirs", Grade.FAULT, f"write speeds cannot be measured: {DENIED}"),
+        (
+            False,
+            False,
+            "offsets",
+            Grade.OK,
+            f"write speeds are measured of orders by offsets, since {ASKED_FOR}",
+        ),
+    ],
+)
+def test_what_tells_the_write_speeds_is_said_and_what_is_missing_for_it(
+    monkeypatch: pytest.MonkeyPatch, denied: bool, unreadable: bool, source: str, graded: Grade, said: str
+) -> None:
+    logs = FakeLogs({"orders": topic("orders")}, {ORDERS: 1}, {ORDERS: OffsetRange(0, 9)}, sizes_denied=denied)
+    logs.unreadable = {"orders"} if unreadable else set()
+    found = [(finding.grade, finding.what) for finding in examined(monkeypatch, logs, source)]
+    assert (graded, said) in found
 
 
 def test_a_topic_of_kcgas_own_with_a_single_replica_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ from domain.messages import (
     Restraint,
     RolloutStanding,
     Standing,
+    TopicsOfSource,
 )
 from domain.messages.codec import Message
 from tests.app.test_control import SETTINGS, settings
@@ -65,10 +66,14 @@ class Group:
         cluster.ensure_internal_topics(names, highest_consumer=3)
 
     def measure(
-        self, speeds: dict[str, float | None], at: float | None = None, gone: tuple[PartitionRef, ...] = ()
+        self,
+        speeds: dict[str, float | None],
+        at: float | None = None,
+        gone: tuple[PartitionRef, ...] = (),
+        sources: tuple[TopicsOfSource, ...] = (),
     ) -> None:
         at = at or time.time()
-        said = write_speeds(at + self.ahead_s, speeds).model_copy(update={"gone": gone})
+        said = write_speeds(at + self.ahead_s, speeds).model_copy(update={"gone": gone, "sources": sources})
         self._produce(self._names.write_speed, said, at)
         self._producer.flush(30)
 
@@ -119,6 +124,17 @@ def test_the_status_of_a_group_is_drawn_and_told_in_json(small: Settings, group:
     shown = GroupPicture.model_validate_json(status_json(small))
     assert [each.load for each in shown.consumers] == [50.0, 50.0]
     assert (shown.partitions, shown.fewest_consumers, shown.newest_decision) == (2, 1, "4/7")
+
+
+def test_what_is_measured_by_offsets_is_told_by_status(small: Settings, group: Group) -> None:
+    running(group, load=50.0)
+    group.measure({"orders-0": 1.0}, sources=(TopicsOfSource(source="offsets", topics=("orders",), because="denied"),))
+    console = Console(width=110)
+    with console.capture() as captured:
+        print_status(small, console)
+    said = "write speeds are measured of orders by offsets, since denied"
+    assert said in captured.get()
+    assert GroupPicture.model_validate_json(status_json(small)).sources == said
 
 
 def test_a_group_that_nobody_controls_says_what_to_start(small: Settings, group: Group) -> None:

@@ -63,6 +63,9 @@ class FakeLogs:
         refused = frozenset(partition for partition in starts if partition.topic in self.unreadable)
         return Fetched({p: self.kept[p] for p in starts.keys() & self.kept.keys() - refused}, refused)
 
+    def close(self) -> None:
+        """Holds nothing open."""
+
     def committed(self, group: str, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int | None]:
         if self.coordinator_away:
             raise BrokerAwayError(f"the coordinator of {group} does not answer")
