@@ -117,3 +117,20 @@ def test_a_partition_whose_turn_has_not_come_keeps_its_sample() -> None:
     for _ in range(2):
         sampled = sampling.take(held, dict.fromkeys(sampling.starts(held), batch(0, 9, 90)))
     assert sampled.keys() == held.keys()
+
+
+def test_producers_that_write_by_turns_small_and_large_are_measured_right_however_much_they_write() -> None:
+    sampling, log, end, appended, estimated = Sampling(), bytearray(), 0, 0, 0.0
+    for _ in range(30):
+        starts_at, before = len(log), end
+        positions = []
+        for records, in_bytes in [(10, 1_000)] * 600 + [(20, 9_000)] * 100:
+            positions.append((end, len(log)))
+            log += batch(end, records, in_bytes)
+            end += records
+        start = sampling.starts({A0: OffsetRange(0, end)})[A0]
+        at = max(at for base, at in positions if base <= max(start, before))
+        sample = sampling.take({A0: OffsetRange(0, end)}, {A0: bytes(log[at : at + SAMPLE_BYTES])})[A0]
+        estimated += (end - before) * sample.bytes / sample.records
+        appended += len(log) - starts_at
+    assert estimated / appended == pytest.approx(1, abs=0.1)
