@@ -13,10 +13,11 @@ from confluent_kafka import KafkaException
 from app.errors import KcgaError, UsageError
 from app.interrupts import stop_on_signals
 from app.refusals import reason
-from app.revision import revision_of
+from app.revision import revisions_of
 from app.settings import Settings, load
 from app.spark_needs import with_jars
 from app.topics import Cluster
+from domain.consumer_class import ORDINARY
 
 if TYPE_CHECKING:
     from controller.fleet import ConsumerFleet
@@ -64,7 +65,7 @@ def run_controller(file: Path) -> None:
             return
         link = KafkaLink(kafka.bootstrap_servers, kafka.group, kafka.client, settings.topics.names)
         try:
-            run(settings.controller, link, fleet, solve, stop, audience=audience)
+            run(settings.of_controller, link, fleet, solve, stop, audience=audience)
         except DeposedError as error:
             raise KcgaError(str(error)) from error
         except KafkaException as error:
@@ -91,13 +92,13 @@ def _fleet(
         of_consumers = local.consumer_settings or file
         yield LocalProcesses(
             local.folder,
-            lambda consumer: consumer_command(consumer, of_consumers),
+            lambda consumer, class_name: consumer_command(consumer, of_consumers, class_name),
             local.grace_s,
-            lambda: revision_of(of_consumers),
+            lambda: revisions_of(of_consumers),
         )
 
 
-def run_consumer(number: int, file: Path) -> None:
+def run_consumer(number: int, file: Path, class_name: str = ORDINARY) -> None:
     from app import memory
     from app.telemetry import consumer as telemetry
     from consumer.runner import ConsumerError, run
@@ -111,7 +112,7 @@ def run_consumer(number: int, file: Path) -> None:
                 group=settings.kafka.group,
                 bootstrap_servers=settings.kafka.bootstrap_servers,
                 client_config=settings.kafka.client,
-                settings=settings.consumer,
+                settings=settings.consumer.of_class(class_name),
                 metadata_topic=settings.topics.metadata,
                 stop=stop,
                 observe=observe,
@@ -154,8 +155,9 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "cli.main", *arguments]
 
 
-def consumer_command(consumer: int, file: Path) -> list[str]:
-    return command("consumer", str(consumer), "--settings", str(file.resolve()))
+def consumer_command(consumer: int, file: Path, class_name: str = ORDINARY) -> list[str]:
+    of_class = ["--class", class_name] if class_name != ORDINARY else []
+    return command("consumer", str(consumer), "--settings", str(file.resolve()), *of_class)
 
 
 def _cluster(settings: Settings) -> Cluster:

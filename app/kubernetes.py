@@ -3,17 +3,49 @@
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import KcgaError, UsageError
-from app.revision import revision_of
+from app.revision import revisions_of
 from app.settings import Settings
+from consumer.settings import ClassSettings
 from controller.kubernetes.api import KubernetesError, connect, find_owner, own_namespace
-from controller.kubernetes.decide.deployment import TemplateError, read_template
+from controller.kubernetes.decide.deployment import Template, TemplateError, read_template, with_resources
 from controller.kubernetes.election import Election
 from controller.kubernetes.fleet import KubernetesFleet
+from domain.consumer_class import ORDINARY
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """What consumers are made from, as it is now."""
+
+    folder: Path
+    """Where relative paths begin."""
+    usual: Path
+    classes: Sequence[ClassSettings]
+
+    def __call__(self, class_name: str) -> Template:
+        """Of a class; of an ordinary consumer where there is none of that name any more.
+
+        Raises:
+            TemplateError: it cannot be read, is no Deployment, or sets what the controller decides.
+        """
+        found = next((each for each in self.classes if each.name == class_name), None)
+        template = read_template(self.folder / (found.template if found and found.template else self.usual))
+        return with_resources(template, found.resources) if found and found.resources else template
+
+    def require_all(self) -> None:
+        """Each is right.
+
+        Raises:
+            TemplateError: one is not.
+        """
+        for name in (ORDINARY, *(each.name for each in self.classes)):
+            self(name)
 
 
 @contextmanager
@@ -34,9 +66,9 @@ def on_kubernetes(
     """
     set_up, group = settings.kubernetes, settings.kafka.group
     name = set_up.named_after(group)
-    template = file.resolve().parent / set_up.template
+    template = Templates(file.resolve().parent, set_up.template, settings.consumer.classes)
     try:
-        read_template(template)
+        template.require_all()
         api = connect()
         namespace = set_up.namespace or own_namespace() or "default"
         owner = find_owner(api, namespace, set_up.owner) if set_up.owner else None
@@ -57,8 +89,8 @@ def on_kubernetes(
                 api,
                 namespace=namespace,
                 group=name,
-                template=lambda: read_template(template),
-                settings=lambda: revision_of(file),
+                template=template,
+                settings=lambda: revisions_of(file),
                 owner=owner,
                 may_act=lambda: election.may_act,
             )

@@ -255,6 +255,25 @@ class Settings(BaseSettings):
                 f"rate_limit ({limit:g}) must not be less than consumer_capacity of the controller "
                 f"({controller.consumer_capacity:g}): a consumer would fall behind with what it is given"
             )
+        for each in consumer.classes:
+            limit = consumer.of_class(each.name).rate_limit
+            if limit is not None and limit < each.capacity:
+                raise ValueError(
+                    f"rate_limit ({limit:g}) must not be less than the capacity of the class {each.name!r} "
+                    f"({each.capacity:g}), which may have a rate_limit of its own: a consumer would fall behind with "
+                    "what it is given"
+                )
+        return consumer
+
+    @field_validator("consumer")
+    @classmethod
+    def _is_of_a_class_of_known_capacity(cls, consumer: ConsumerSettings, info: ValidationInfo) -> ConsumerSettings:
+        controller = info.data.get("controller")
+        if controller is not None and controller.learns_capacity and consumer.classes:
+            raise ValueError(
+                'classes and controller.consumer_capacity = "auto" do not go together: what is learned is one capacity '
+                "for all consumers; set consumer_capacity to that of ordinary consumers, in bytes/s, or no classes"
+            )
         return consumer
 
     @field_validator("fleet")
@@ -269,6 +288,11 @@ class Settings(BaseSettings):
                     "lower case letters, digits and -, a letter first"
                 )
         return fleet
+
+    @property
+    def of_controller(self) -> ControllerSettings:
+        """What the controller goes by: its own section, and what classes of consumers there may be."""
+        return self.controller.with_classes(each.of for each in self.consumer.classes)
 
     @classmethod
     def settings_customise_sources(

@@ -82,7 +82,7 @@ class Bench:
         finally:
             # Another view of the same consumers, to end them.
             LocalProcesses(
-                load(self.settings_file).local.folder, lambda n: consumer_command(n, self.settings_file)
+                load(self.settings_file).local.folder, lambda n, _: consumer_command(n, self.settings_file)
             ).close()
 
     def asked(self, name: str) -> float:

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Self
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -10,6 +11,7 @@ from consumer.decide.columns import OF_EVERY_RECORD, TYPES, Column
 from consumer.decide.location import ROOTED, S3A, location, log_store_settings, of_one_writer, schemes
 from consumer.decide.out_of_range import BeyondEnd
 from domain.assignment import ConsumerId
+from domain.consumer_class import CLASS_NAME, HIGHEST_PRICE, LOWEST_PRICE, ORDINARY, ConsumerClass
 from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
 
 Seconds = Annotated[float, Field(ge=0.001, allow_inf_nan=False)]
@@ -20,6 +22,8 @@ TOKEN = "spark.connect.authenticate.token"  # noqa: S105
 NAME_JARS = ("spark.jars", "spark.jars.packages")
 """Spark's settings that say which jars it has beside its own."""
 
+LEAST_BATCH, LARGEST_BATCH = 1_000, 64_000_000
+"""In bytes."""
 LEAST_HEARTBEATS = 2
 """That a lease lasts for."""
 
@@ -33,6 +37,31 @@ class ColumnSettings(BaseModel):
     """One of `consumer.decide.columns.TYPES`."""
     field: Annotated[str, Field(min_length=1)] | None = None
     """Of the JSON object, with dots for objects within it; the column's name unless set."""
+
+
+class ClassSettings(BaseModel):
+    """Consumers of another size than ordinary ones."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: Annotated[str, Field(pattern=f"^{CLASS_NAME.pattern}$")]
+    """What the class is called: lower case letters, digits and `-`."""
+    capacity: Annotated[float, Field(ge=LEAST_CAPACITY, le=HIGHEST_SPEED, allow_inf_nan=False)]
+    """What one of them reads at most, in bytes/s."""
+    price: Annotated[float, Field(ge=LOWEST_PRICE, le=HIGHEST_PRICE, allow_inf_nan=False)]
+    """What one of them costs, where an ordinary one costs 1."""
+    rate_limit: Annotated[float, Field(ge=LEAST_CAPACITY, le=HIGHEST_SPEED, allow_inf_nan=False)] | None = None
+    """In place of the consumers' `rate_limit`."""
+    batch_bytes: Annotated[int, Field(ge=LEAST_BATCH, le=LARGEST_BATCH)] | None = None
+    """In place of the consumers' `batch_bytes`."""
+    resources: Mapping[Literal["requests", "limits"], Mapping[str, str]] = {}
+    """On Kubernetes: `requests` and `limits` of its container, in place of the template's."""
+    template: Path | None = None
+    """On Kubernetes: the Deployment that they are made from, in place of `kubernetes.template`."""
+
+    @property
+    def of(self) -> ConsumerClass:
+        return ConsumerClass(self.name, self.capacity, self.price)
 
 
 class ConsumerSettings(BaseModel):
@@ -63,7 +92,7 @@ class ConsumerSettings(BaseModel):
     schemas: Mapping[str, Mapping[str, ColumnSettings | str]] = {}
     """Columns that the values of some topics, JSON objects, are parsed into beside being kept: by topic and column, the
     type, or `{ type = ..., field = "inside.nested" }` where the field is not named as the column."""
-    batch_bytes: Annotated[int, Field(ge=1_000, le=64_000_000)] = 5_000_000
+    batch_bytes: Annotated[int, Field(ge=LEAST_BATCH, le=LARGEST_BATCH)] = 5_000_000
     """BATCH_BYTES of the paper: a fetch ends with so many bytes of keys and values. A consumer's memory grows with it,
     and what Spark takes in one request bounds it."""
     wait_time_secs: Annotated[Seconds, Field(le=60)] = 5.0
@@ -92,6 +121,19 @@ class ConsumerSettings(BaseModel):
     give_up_after_s: Annotated[Seconds, Field(le=86_400)] = 120.0
     """Without Kafka at the start, without a commit that the brokers take, or without a Spark session, for so long, the
     consumer exits to be restarted."""
+    classes: tuple[ClassSettings, ...] = ()
+    """Consumers of other sizes than ordinary ones, whose capacity is the controller's `consumer_capacity`: plans have
+    some of each, whatever costs least. See `docs/classes.md`."""
+
+    @field_validator("classes")
+    @classmethod
+    def _have_names_of_their_own(cls, classes: tuple[ClassSettings, ...]) -> tuple[ClassSettings, ...]:
+        names = [ORDINARY, *(each.name for each in classes)]
+        for name in names:
+            if names.count(name) > 1:
+                why = "that is what those of consumer_capacity are called" if name == ORDINARY else "it is there twice"
+                raise ValueError(f"a class is called {name!r}: {why}; each must have a name of its own")
+        return classes
 
     @field_validator("spark_remote", mode="before", json_schema_input_type=str | tuple[str, ...] | None)
     @classmethod
@@ -210,6 +252,14 @@ class ConsumerSettings(BaseModel):
         """The same, in the order in which this consumer turns to them."""
         first = (consumer - 1) % len(self.sparks)
         return (*self.sparks[first:], *self.sparks[:first])
+
+    def of_class(self, name: str) -> Self:
+        """What a consumer of that class goes by: like an ordinary one where there is no such class any more."""
+        found = next((each for each in self.classes if each.name == name), None)
+        if found is None:
+            return self
+        own = {"rate_limit": found.rate_limit, "batch_bytes": found.batch_bytes}
+        return self.model_copy(update={setting: value for setting, value in own.items() if value is not None})
 
     def table(self, topic: str) -> str:
         """The location of the topic's table."""

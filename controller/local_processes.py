@@ -1,7 +1,7 @@
 """Consumers as processes of this machine.
 
-Each has a file in a folder of the group's that names its process, so that a controller that begins finds the consumers
-of the one before. A process is known by its number and the time it began: numbers are used again.
+Each has a file in a folder of the group's that names its process and its class, so that a controller that begins finds
+the consumers of the one before. A process is known by its number and the time it began: numbers are used again.
 
 Two controllers may be at work, one of which does not know yet that it has been replaced; and one may be killed between
 the start of a process and its file. So a file is only made where there is none, and only removed by who knows that its
@@ -12,15 +12,16 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from controller.fleet import FleetError, Revisions
+from controller.fleet import Began, FleetError, Revisions
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY
 
 MARK = "KCGA_CONSUMER_OF"
 """The environment variable that tells of a consumer's process, and of those that it starts, whose folder is theirs."""
@@ -29,8 +30,7 @@ MARK = "KCGA_CONSUMER_OF"
 @dataclass(slots=True)
 class _Consumer:
     process: psutil.Process
-    revision: str
-    """What it began with."""
+    began: Began
     kill_at: float | None = None
     """On the monotonic clock; set once it was asked to leave."""
 
@@ -56,7 +56,9 @@ def _named(file: Path) -> _Consumer | None:
         identity = json.loads(file.read_text())
         process = psutil.Process(identity["pid"])
         same = process.create_time() == identity["create_time"] and process.status() != psutil.STATUS_ZOMBIE
-        consumer = _Consumer(process, str(identity.get("revision", "")))  # version 0.1 named none
+        # Version 0.1 named neither.
+        began = Began(str(identity.get("class", ORDINARY)), str(identity.get("revision", "")))
+        consumer = _Consumer(process, began)
     except (OSError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
         return None
     return consumer if same else None
@@ -67,22 +69,22 @@ class LocalProcesses:
 
     Args:
         folder: where the files of the consumers and their logs are; made where it does not exist.
-        command: the program and arguments that run consumer N.
+        command: the program and arguments that run consumer N of a class.
         grace_s: how long a consumer that was asked to leave may take before it is killed.
-        revision: a digest of what consumers begin with now; None where that cannot be said just now.
+        revisions: a digest of what consumers of each class begin with now; None where that cannot be said just now.
     """
 
     def __init__(
         self,
         folder: Path,
-        command: Callable[[ConsumerId], Sequence[str]],
+        command: Callable[[ConsumerId, str], Sequence[str]],
         grace_s: float = 20.0,
-        revision: Callable[[], str | None] = lambda: None,
+        revisions: Callable[[], Mapping[str, str] | None] = lambda: None,
     ) -> None:
         self._folder = folder.resolve()
         self._command = command
         self._grace_s = grace_s
-        self._revision = revision
+        self._revisions = revisions
         self._consumers: dict[ConsumerId, _Consumer] = {}
         self._folder.mkdir(parents=True, exist_ok=True)
         self._adopt_all()
@@ -94,23 +96,21 @@ class LocalProcesses:
         return frozenset(self._consumers)
 
     def revisions(self) -> Revisions:
-        wanted = self._revision()
-        outdated = (consumer for consumer, entry in self._consumers.items() if entry.revision != wanted)
-        return Revisions(wanted, frozenset() if wanted is None else frozenset(outdated))
+        return Revisions.of(self._revisions(), {consumer: entry.began for consumer, entry in self._consumers.items()})
 
-    def create(self, consumer: ConsumerId) -> None:
+    def create(self, consumer: ConsumerId, class_name: str = ORDINARY) -> None:
         if consumer in self._consumers:
             raise FleetError(f"consumer {consumer} exists already")
         self._adopt(consumer)
         if consumer in self._consumers:
             return  # another controller has begun it
-        revision = self._revision() or ""
+        began = Began(class_name, (self._revisions() or {}).get(class_name, ""))
         try:
-            process = self._begin(consumer, revision)
+            process = self._begin(consumer, began)
         except (OSError, psutil.Error) as error:
             raise FleetError(f"consumer {consumer} could not be started: {error}") from error
         if process is not None:
-            self._consumers[consumer] = _Consumer(process, revision)
+            self._consumers[consumer] = _Consumer(process, began)
         else:
             self._adopt(consumer)
 
@@ -133,22 +133,22 @@ class LocalProcesses:
     def _file(self, consumer: ConsumerId) -> Path:
         return _file(self._folder, consumer)
 
-    def _begin(self, consumer: ConsumerId, revision: str) -> psutil.Process | None:
+    def _begin(self, consumer: ConsumerId, began: Began) -> psutil.Process | None:
         """The consumer's process; none where another controller has begun it meanwhile."""
-        process = self._start(consumer)
+        process = self._start(consumer, began.class_name)
         placed = False
         try:
-            placed = self._place(consumer, process, revision)
+            placed = self._place(consumer, process, began)
         finally:
             if not placed:
                 process.kill()
                 process.wait()
         return process if placed else None
 
-    def _start(self, consumer: ConsumerId) -> psutil.Process:
+    def _start(self, consumer: ConsumerId, class_name: str) -> psutil.Process:
         with self._file(consumer).with_suffix(".log").open("ab") as log:
             started = subprocess.Popen(
-                self._command(consumer),
+                self._command(consumer, class_name),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -159,10 +159,15 @@ class LocalProcesses:
         started.returncode = 0  # from here on psutil waits for it; Popen would warn that it still runs
         return process
 
-    def _place(self, consumer: ConsumerId, process: psutil.Process, revision: str) -> bool:
+    def _place(self, consumer: ConsumerId, process: psutil.Process, began: Began) -> bool:
         """Makes the consumer's file, at once and whole, unless there is one."""
         new = self._folder / f"{process.pid}.new"
-        identity = {"pid": process.pid, "create_time": process.create_time(), "revision": revision}
+        identity = {
+            "pid": process.pid,
+            "create_time": process.create_time(),
+            "class": began.class_name,
+            "revision": began.revision,
+        }
         new.write_text(json.dumps(identity))
         try:
             os.link(new, self._file(consumer))

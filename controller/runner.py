@@ -174,7 +174,8 @@ class _Runner:
             structlog.contextvars.bound_contextvars(epoch=beginning.epoch),
         ):
             self.known = self.fleet.consumers()
-            events: list[Event] = [Started(self.clock(), self.known, beginning, self._decided_lately())]
+            started = Started(self.clock(), self.known, beginning, self._decided_lately())
+            events: list[Event] = [started, *self._revisions(started.at)]
             while not stop.is_set():
                 self._perform(machine.handle(*events), pool)
                 if self._send():
@@ -214,7 +215,7 @@ class _Runner:
         self.revisions_at, before = at, self.revisions
         self.revisions = self.fleet.revisions()
         if self.revisions != before:
-            yield RevisionsSeen(at, self.revisions.wanted, self.revisions.outdated)
+            yield RevisionsSeen(at, self.revisions.wanted, self.revisions.outdated, self.revisions.class_names)
 
     def _answered(self, plan: int, answer: Future[Solution]) -> Event:
         if (error := answer.exception()) is not None:
@@ -225,8 +226,8 @@ class _Runner:
     def _perform(self, commands: list[Command], pool: ThreadPoolExecutor) -> None:
         for command in commands:
             match command:
-                case CreateConsumer(consumer=consumer, plan=plan):
-                    self._create(consumer, plan)
+                case CreateConsumer():
+                    self._create(command)
                 case DeleteConsumer(consumer=consumer, plan=plan):
                     log.info("a consumer is ended", consumer=consumer, plan=plan)
                     self.fleet.delete(consumer)
@@ -249,15 +250,16 @@ class _Runner:
                 case Solve(plan=plan, problem=problem, engine=engine):
                     self.answer = (plan, pool.submit(self.solve, problem, engine))
 
-    def _create(self, consumer: ConsumerId, plan: int) -> None:
-        log.info("a consumer is created", consumer=consumer, plan=plan)
+    def _create(self, asked: CreateConsumer) -> None:
+        of = {"consumer": asked.consumer, "of_class": asked.class_name, "plan": asked.plan}
+        log.info("a consumer is created", **of)
         try:
-            self.fleet.create(consumer)
+            self.fleet.create(asked.consumer, asked.class_name)
         except FleetError as error:
-            log.error("a consumer could not be created", consumer=consumer, plan=plan, reason=str(error))
-            self.noticed.append(CreationFailed(self.clock(), consumer, str(error)))
+            log.error("a consumer could not be created", **of, reason=str(error))
+            self.noticed.append(CreationFailed(self.clock(), asked.consumer, str(error)))
         else:
-            self.known |= {consumer}
+            self.known |= {asked.consumer}
 
     def _claim(self, claim: Claim) -> None:
         if claim.paused is not self.paused:

@@ -19,6 +19,7 @@ from pydantic import (
 from controller.decide.learned_capacity import learned_capacity
 from controller.decide.periods import Period, Schedule
 from domain.assignment import HIGHEST_CONSUMER, ConsumerId
+from domain.consumer_class import ORDINARY, ConsumerClass
 from domain.messages import Decision, Throughput
 from domain.partitions import TopicPartition
 from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
@@ -128,6 +129,7 @@ class ControllerSettings(BaseModel):
     """Write speeds older than this are not decided on."""
 
     _learns_capacity: bool = PrivateAttr(default=False)
+    _classes: tuple[ConsumerClass, ...] = PrivateAttr(default=())
 
     @model_validator(mode="wrap")
     @classmethod
@@ -143,6 +145,26 @@ class ControllerSettings(BaseModel):
     def learns_capacity(self) -> bool:
         """Whether `consumer_capacity` is `auto`."""
         return self._learns_capacity
+
+    @property
+    def classes(self) -> tuple[ConsumerClass, ...]:
+        """What consumers there may be beside ordinary ones; they are set with the consumers'."""
+        return self._classes
+
+    @property
+    def every_class(self) -> tuple[ConsumerClass, ...]:
+        """The classes that consumers may be of, the ordinary one first."""
+        return (ConsumerClass(ORDINARY, self.consumer_capacity, 1.0), *self._classes)
+
+    def with_classes(self, classes: Iterable[ConsumerClass]) -> Self:
+        """The settings where consumers may be of these classes, too."""
+        settings = self.model_copy()
+        settings._classes = tuple(classes)
+        return settings
+
+    def class_named(self, name: str) -> ConsumerClass:
+        """The class of that name; the ordinary one where there is none: it was taken out of the settings."""
+        return next((each for each in self._classes if each.name == name), self.every_class[0])
 
     # Rules between fields are checked with the later one, and only where the earlier ones are right themselves: so all
     # faults of a file are named at once.

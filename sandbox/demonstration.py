@@ -243,7 +243,7 @@ class Demonstration:
 
     def _end_consumers(self) -> None:
         fleet = LocalProcesses(
-            self._fleet_folder, lambda n: consumer_command(n, self._settings_file), self._settings.local.grace_s
+            self._fleet_folder, lambda n, _: consumer_command(n, self._settings_file), self._settings.local.grace_s
         )
         fleet.close()
 

@@ -172,5 +172,5 @@ def test_a_file_that_names_no_process_of_the_group_is_of_no_account(tmp_path: Pa
     content = data.draw(st.one_of(altered(identity).map(as_bytes), VALUES.map(as_bytes), st.binary(max_size=50)))
     name = data.draw(st.sampled_from(["consumer-1.json", "consumer-.json", "consumer-x.json", "other.json"]))
     (tmp_path / name).write_bytes(content)
-    fleet = LocalProcesses(tmp_path, lambda _number: ["false"])
+    fleet = LocalProcesses(tmp_path, lambda _number, _class_name: ["false"])
     assert fleet.consumers() == frozenset()

@@ -17,6 +17,7 @@ from controller.kafka import KafkaLink
 from controller.runner import run
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY
 from domain.topics import TopicNames
 from solver import solve
 
@@ -39,7 +40,7 @@ class PipeFleet:
     def revisions(self) -> Revisions:
         return Revisions(None, frozenset())
 
-    def create(self, consumer: ConsumerId) -> None:
+    def create(self, consumer: ConsumerId, class_name: str = ORDINARY) -> None:  # noqa: ARG002
         self._exist |= {consumer}
         self._pipe.send(("create", consumer))
 

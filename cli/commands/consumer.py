@@ -7,8 +7,10 @@ import typer
 from app import logs
 from app.components import run_consumer
 from cli.options import SettingsFile
+from controller.kubernetes.decide.deployment import CLASS_VARIABLE
 from controller.kubernetes.decide.names import consumer_of
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY
 
 
 def consumer_number(text: str) -> ConsumerId:
@@ -33,6 +35,14 @@ def consumer(
         ),
     ],
     settings: SettingsFile,
+    class_name: Annotated[
+        str,
+        typer.Option(
+            "--class",
+            envvar=CLASS_VARIABLE,
+            help="Of which of the settings' consumer.classes it is; the controller says.",
+        ),
+    ] = ORDINARY,
 ) -> None:
     logs.configure(f"consumer {number}")
-    run_consumer(number, settings)
+    run_consumer(number, settings, class_name)

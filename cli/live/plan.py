@@ -50,7 +50,7 @@ def plan_now(settings: Settings, asked_at: float | None = None) -> Decision:
         # Loading the solver takes as long as reading the topics.
         solver = pool.submit(import_module, "solver.search.construct")
         with recent(settings, window_s=window_s) as (told, speeds):
-            onlooker = Onlooker(settings.controller, told.epoch or 0, told.began_at)
+            onlooker = Onlooker(settings.of_controller, told.epoch or 0, told.began_at)
             came = (told.decisions, told.statements, told.reports, speeds)
             for at, message in heapq.merge(*came, key=attrgetter("at")):
                 onlooker.take(at, message)

@@ -63,7 +63,7 @@ class ControllerReplay:
                     seconds=self._solving_s,
                     status=Status.HEURISTIC,
                     gap=None,
-                    price=len(after.consumers),
+                    price=group.price,
                 ),
                 after,
             )
@@ -84,7 +84,7 @@ def controller_replay(file: Path | None, capacity: float, time_limit_s: float) -
     """
     if file is not None:
         settings = load(file)
-        return ControllerReplay(settings.controller, settings.monitor.interval_s)
+        return ControllerReplay(settings.of_controller, settings.monitor.interval_s)
     capacity = require("--capacity", capacity, LEAST_CAPACITY, HIGHEST_SPEED)
     controller = ControllerSettings(
         consumer_capacity=capacity, time_limit_s=time_limit_s, max_consumers=HIGHEST_CONSUMER

@@ -1,5 +1,6 @@
 """A whole controller, and a group that obeys it at once and keeps up, on a clock of their own."""
 
+import math
 from collections.abc import Callable, Iterator
 
 from controller.decide.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
@@ -34,12 +35,15 @@ class SimulatedGroup:
 
     def __init__(self, settings: ControllerSettings, solve: Callable[[Problem, str], Solution]) -> None:
         self.decisions: list[Decision] = []
+        self._settings = settings
         self._solve = solve
         self._controller = Controller(settings, epoch=1)
         self._now = 0.0
         self._born = 0
         self._reports: dict[ConsumerId, ConsumerReport] = {}
         """The newest of each consumer that there is."""
+        self._class_names: dict[ConsumerId, str] = {}
+        """Of which class the newest consumer of each number is."""
         self._happen([Started(0.0, frozenset(), Beginning(epoch=1))])
 
     @property
@@ -53,6 +57,11 @@ class SimulatedGroup:
     def consumers(self) -> frozenset[ConsumerId]:
         """Those that exist, with or without partitions."""
         return frozenset(self._reports)
+
+    @property
+    def price(self) -> float:
+        """Of the consumers that have partitions, in ordinary ones."""
+        return math.fsum(self._settings.class_named(self._class_names[c]).price for c in self.assignment.consumers)
 
     def measured(self, at: float, speeds: WriteSpeeds) -> None:
         """Time passes until then, which must not go back, and speeds come."""
@@ -73,8 +82,9 @@ class SimulatedGroup:
 
     def _perform(self, command: Command) -> Iterator[Event]:
         match command:
-            case CreateConsumer(consumer=consumer):
+            case CreateConsumer(consumer=consumer, class_name=class_name):
                 self._born += 1
+                self._class_names[consumer] = class_name
                 self._reports[consumer] = ConsumerReport(
                     consumer=consumer,
                     incarnation=f"process {self._born}",

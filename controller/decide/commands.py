@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from controller.decide.former_writers import Reach
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY
 from domain.messages import ConsumerCommand, CreationLimit, Decision, Standing
 from solver.problem import Problem
 
@@ -14,6 +15,7 @@ class CreateConsumer:
     consumer: ConsumerId
     plan: int
     """That is carried out; 0 before the first."""
+    class_name: str = ORDINARY
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 
 from controller.decide.group import Group, Member
 from controller.decide.interest import Interest
-from controller.decide.mending import mended, numbered
+from controller.decide.mending import class_for, mended, numbered
 from controller.decide.periods import scheduled
 from controller.decide.plan import decide
 from controller.decide.question import Question, Situation, pose, with_room
@@ -23,6 +24,7 @@ from controller.decide.spares import spares
 from controller.decide.triggers import REPLAN, Trigger, outdated, placed, triggers
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ORDINARY, ConsumerClass, class_names
 from domain.messages import ConsumerReport, ConsumerState, CreationLimit, Decision, DecisionKind
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
@@ -55,7 +57,9 @@ class Decider:
         """The newest; it may be over."""
         self.refused: Counter[ConsumerId] = Counter()
         """How often in a row each number could not be created."""
-        self._sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity)
+        self._sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity, settings.classes)
+        self._planned_classes: dict[ConsumerId, str] = {}
+        """Of those that plans have named: one that is not made yet, or is gone, is of the class that was planned."""
         self._measured_at = 0.0
         """By the monitor's clock: it is shown, and decides nothing."""
         self._vanished: set[TopicPartition] = set()
@@ -112,6 +116,16 @@ class Decider:
         """It reads nothing any more, or is not counted on, and was not told to end."""
         self._fallen.add(consumer)
 
+    def class_of(self, consumer: ConsumerId) -> ConsumerClass:
+        """Of a consumer that there is, or that a plan has named."""
+        member = self.group.get(consumer)
+        name = self._planned_classes.get(consumer, ORDINARY) if member is None else member.class_name
+        return self.settings.class_named(name)
+
+    def class_to_be(self, consumer: ConsumerId) -> str:
+        """Of which class a consumer is to be created: one without a partition by the plan is ordinary."""
+        return self.class_of(consumer).name if consumer in self.desired.consumers else ORDINARY
+
     @property
     def lost(self) -> frozenset[ConsumerId]:
         """Who is gone of what is to be read; until a plan is made."""
@@ -157,8 +171,14 @@ class Decider:
     def _triggers(self, at: float) -> tuple[Trigger, ...]:
         unread = self._unread
         lost = {consumer for partition, consumer in self._lost.items() if partition in unread}
-        capacity, fewest = self.settings.consumer_capacity, scheduled(self.settings.schedules, at)
-        return triggers(self.desired, self.sizes, capacity, unread, self._vanished, lost, fewest)
+        largest, fewest = (
+            max(each.capacity for each in self.settings.every_class),
+            scheduled(self.settings.schedules, at),
+        )
+        return triggers(self.desired, self.sizes, self._capacity_of, largest, unread, self._vanished, lost, fewest)
+
+    def _capacity_of(self, consumer: ConsumerId) -> float:
+        return self.class_of(consumer).capacity
 
     def limit_at(self, at: float) -> CreationLimit | None:
         """What holds then because a consumer could not be created."""
@@ -171,7 +191,7 @@ class Decider:
         if not self._unread:
             return None
         question = pose(self._situation(at, self._triggers(at)), self.settings)
-        plan = self._made_possible(question, self.desired)
+        question, plan = self._made_possible(question, self.desired, {})
         if not plan.keys() - self.desired.keys():
             return None
         figures = evaluate(question.problem, plan)
@@ -194,7 +214,8 @@ class Decider:
         if consumer not in self.desired.consumers:
             rollout.retiring = consumer
             return None
-        up_to_date = sorted(self.group.alive - self.desired.consumers - self._reserved - rollout.outdated)
+        idle = sorted(self.group.alive - self.desired.consumers - self._reserved - rollout.outdated)
+        up_to_date = (each for each in idle if self.class_of(each) == self.class_of(consumer))
         new = next(chain(up_to_date, self._free if self.limit_at(at) is None else ()), None)
         return None if new is None else self._replace(at, number, consumer, new)
 
@@ -203,7 +224,9 @@ class Decider:
         situation = self._situation(at, (outdated(consumer),))
         unmeasured = dict.fromkeys(self.desired.by_consumer[consumer], self._mean_size)
         sizes, highest = {**unmeasured, **situation.sizes}, {**unmeasured, **situation.highest}
-        question = pose(replace(situation, sizes=sizes, highest=highest, manual=True), self.settings)
+        names = {**situation.class_names, new: self.class_of(consumer).name} if situation.class_names else {}
+        situation = replace(situation, sizes=sizes, highest=highest, class_names=names, manual=True)
+        question = pose(situation, self.settings)
         plan = Assignment({p: new if c == consumer else c for p, c in self.desired.items() if p in sizes})
         figures = evaluate(question.problem, plan)
         if self.restraints.on_replacement(at, figures.rscore):
@@ -225,14 +248,15 @@ class Decider:
     def judged(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
         """Mends the answer where the group has changed meanwhile, and judges it by how things are now."""
         then, now = question.situation, self._situation(at, question.situation.triggers)
-        changed = (then.planned, then.taken, then.sizes.keys()) != (now.planned, now.taken, now.sizes.keys())
-        if changed:
+        rests_on = attrgetter("planned", "taken", "class_names")
+        if rests_on(then) != rests_on(now) or then.sizes.keys() != now.sizes.keys():
             sizes = {partition: then.sizes.get(partition, size) for partition, size in now.sizes.items()}
             highest = {partition: then.highest.get(partition, size) for partition, size in now.highest.items()}
             forced = question.grounds is DecisionKind.FORCED
             question = pose(replace(now, sizes=sizes, highest=highest), self.settings, forced=forced)
             solution = replace(solution, status=Status.FEASIBLE, lower_bound=0.0)
-        plan = self._made_possible(question, self._with_unmeasured(solution.assignment))
+        plan = self._with_unmeasured(solution.assignment)
+        question, plan = self._made_possible(question, plan, solution.classes)
         plan = Assignment({p: c for p, c in plan.items() if p in question.problem.speeds})
         return self._judge(at, number, question, replace(solution, assignment=plan))
 
@@ -249,6 +273,8 @@ class Decider:
             self._lost.clear()
         if decision.carried_out:
             self.desired = self._with_unmeasured({entry.key: entry.consumer for entry in decision.assignment})
+            kept = {c: n for c, n in self._planned_classes.items() if c not in self.desired.consumers}
+            self._planned_classes = kept | class_names(decision.classes)
             self.restraints.carried_out(at, decision)
 
     def _decide(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
@@ -287,7 +313,15 @@ class Decider:
             scheduled=scheduled(self.settings.schedules, at),
             taken=self.group.taken,
             unweighed=frozenset(c for p, c in self.desired.items() if p not in sizes),
+            class_names=self._class_names,
+            prices_gone={c: self.class_of(c).price for c in self.lost},
         )
+
+    @property
+    def _class_names(self) -> dict[ConsumerId, str]:
+        """Of each consumer that is counted on, or that is to read; where there are no classes, nothing is said."""
+        consumers = self.group.alive | self.desired.consumers if self.settings.classes else ()
+        return {consumer: self.class_of(consumer).name for consumer in consumers}
 
     @property
     def _mean_size(self) -> Size:
@@ -296,11 +330,27 @@ class Decider:
             return Size(math.fsum(size.total for size in self.sizes.values()) / len(self.sizes))
         return Size(self.settings.packing * max(1, len(self.desired.consumers)) / max(1, len(self.interest.named)))
 
-    def _made_possible(self, question: Question, plan: Assignment) -> Assignment:
-        """The plan with numbers that consumers can have, and a consumer for each partition that is to be read."""
+    def _made_possible(
+        self, question: Question, plan: Assignment, classes: Mapping[ConsumerId, ConsumerClass]
+    ) -> tuple[Question, Assignment]:
+        """The plan with numbers that consumers can have, and a consumer for each partition that is to be read; and the
+        question with the class of each of them.
+
+        Args:
+            question: that it answers.
+            plan: who shall read what.
+            classes: of the plan's consumers, as far as they are new.
+        """
         problem, desired, alive = question.problem, self.desired.consumers, self._staying
-        idle = sorted(alive - desired - self._reserved)
-        plan = numbered(plan, alive | desired | self._reserved, idle, self._free)
+        there_is, solved = problem.class_names, plan
+        planned = {**there_is, **{c: of.name for c, of in classes.items() if of in problem.every_class}}
+        others = {c for c, name in planned.items() if there_is.get(c, name) != name}
+        kept = (alive | desired | self._reserved) - others
+        idle = {each: there_is.get(each, ORDINARY) for each in sorted(alive - desired - self._reserved)}
+        plan = numbered(plan, kept, idle, self._free, planned)
+        if problem.classes:
+            new_ones = {c: planned.get(solved[p], ORDINARY) for p, c in plan.items() if c not in there_is}
+            problem = replace(problem, class_names={**there_is, **new_ones})
         at_once = {consumer for consumer in alive if self.group[consumer].accepts_partitions}
         unread = problem.speeds.keys() - plan.keys()
         begin = alive | desired | plan.consumers
@@ -311,8 +361,12 @@ class Decider:
         pins = with_room(pins, plan.consumers, most)
         begin |= set(pins.values())
         new = (number for number in self._free if number not in begin)
-        able = (at_once, begin - at_once)
-        return mended(plan, unread, problem.speeds, self.settings.packing, able, new, pins, most)
+        plan = mended(problem, plan, (at_once, begin - at_once), new, pins, most)
+        if problem.classes:
+            fastest = {c: max(problem.speeds.get(p, 0.0) for p in held) for c, held in plan.by_consumer.items()}
+            opened = {c: class_for(problem, fastest[c]).name for c in fastest.keys() - problem.class_names.keys()}
+            problem = replace(problem, class_names={**problem.class_names, **opened})
+        return replace(question, problem=problem), plan
 
     def _with_unmeasured(self, plan: Mapping[TopicPartition, ConsumerId]) -> Assignment:
         """The plan, and the partitions that have no speed yet where they are: what is not known is not moved."""
@@ -352,7 +406,8 @@ class Decider:
         limit = self.limit_at(at)
         most = self.settings.max_consumers if limit is None else min(self.settings.max_consumers, limit.most)
         needed = self.desired.consumers | self._reserved
-        return spares(self.settings.spare_consumers, needed, self._staying, 0 if none_made else most, self._free)
+        ordinary = {consumer for consumer in self._staying if self.class_of(consumer).name == ORDINARY}
+        return spares(self.settings.spare_consumers, needed, ordinary, 0 if none_made else most, self._free)
 
 
 def by_rule(engine: str, plan: Assignment, figures: Evaluation) -> Solution:

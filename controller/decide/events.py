@@ -1,6 +1,7 @@
 """What can happen to the controller. `at` is in seconds since the epoch, on a clock that never goes back."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from controller.decide.history import Beginning
 from domain.assignment import ConsumerId
@@ -40,6 +41,8 @@ class RevisionsSeen:
     """What consumers begin with now; None where that is not known."""
     outdated: frozenset[ConsumerId]
     """Those that began with another."""
+    class_names: Mapping[ConsumerId, str] = field(default_factory=dict)
+    """The class of each consumer that is known to exist."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from controller.decide.former_writers import FormerWriters, Reach
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ORDINARY
 from domain.messages import (
     Action,
     ConsumerCommand,
@@ -47,6 +48,8 @@ class Member:
     """When it was created or found."""
     heard_at: float
     """When its last report came; `since` before the first."""
+    class_name: str = ORDINARY
+    """Of which class it is, for as long as it exists."""
     incarnation: str | None = None
     """The process that reported; None before the first report."""
     began_at: float = -math.inf
@@ -126,9 +129,14 @@ class Group(Mapping[ConsumerId, Member]):
             if member.incarnation is not None and not member.condemned and member.state is not ConsumerState.LEAVING
         }
 
-    def add(self, consumer: ConsumerId, at: float, barrier: Order | None = None) -> None:
+    def add(self, consumer: ConsumerId, at: float, barrier: Order | None = None, class_name: str = ORDINARY) -> None:
         """A consumer was created; or found to exist, and then `barrier` is the first command that it gets."""
-        self._members[consumer] = Member(consumer, since=at, heard_at=at, barrier=barrier)
+        self._members[consumer] = Member(consumer, since=at, heard_at=at, barrier=barrier, class_name=class_name)
+
+    def are_of(self, class_names: Mapping[ConsumerId, str]) -> None:
+        """Of which classes the consumers are found to be."""
+        for consumer in class_names.keys() & self._members.keys():
+            self._members[consumer].class_name = class_names[consumer]
 
     def condemn(self, consumer: ConsumerId) -> None:
         """It is not counted on any more, though its process has not ended yet."""

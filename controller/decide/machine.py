@@ -36,6 +36,7 @@ from controller.decide.sizes import Size
 from controller.decide.triggers import Cause, interval_over
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import by_class
 from domain.messages import (
     Action,
     ConsumerReport,
@@ -150,7 +151,8 @@ class Controller:
                 self._speeds_at = self._now
             case ConsumerReported(report=report):
                 self._hear(report)
-            case RevisionsSeen(revision=revision, outdated=outdated):
+            case RevisionsSeen(revision=revision, outdated=outdated, class_names=class_names):
+                self.group.are_of(class_names)
                 if revision != self._decider.rollout.revision:
                     self._in_vain = frozenset()
                 self._decider.saw_revisions(revision, outdated)
@@ -228,6 +230,7 @@ class Controller:
             hanging=tuple(sorted(self.group.taken)),
             avoided=self._decider.avoided,
             rollout=self._decider.rollout.standing(self.group.alive),
+            classes=by_class({consumer: self.group[consumer].class_name for consumer in self.group.alive}),
         )
 
     # Synchronize
@@ -360,9 +363,10 @@ class Controller:
         self._done = steps.done
         commands: list[Command] = []
         for consumer in () if self._holds else steps.create:
-            self.group.add(consumer, self._now)
+            class_name = self._decider.class_to_be(consumer)
+            self.group.add(consumer, self._now, class_name=class_name)
             self._creating.add(consumer)
-            commands.append(CreateConsumer(consumer, self._carried))
+            commands.append(CreateConsumer(consumer, self._carried, class_name))
         for action, consumers in ((Action.STOP, steps.stop), (Action.START, steps.start)):
             for consumer, partitions in consumers.items():
                 commands.append(self._send(consumer, action, partitions))

@@ -6,6 +6,7 @@ from controller.decide.reasons import reasons
 from controller.decide.restraint import Restraints
 from controller.decide.saturation import saturated
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import by_class
 from domain.messages import (
     Decision,
     DecisionKind,
@@ -16,6 +17,7 @@ from domain.messages import (
     Shortfall,
 )
 from solver.evaluation import Evaluation, evaluate
+from solver.problem import Problem
 from solver.solution import Solution
 
 TIE = 1e-9
@@ -45,7 +47,7 @@ def decide(
     held_back = _held_back(at, question, solution.assignment, plan, kept, restraints) if replaced is None else ()
     if held_back:
         held_back = (*limited, *held_back)
-    keeping = None if question.not_keepable else _figures(kept)
+    keeping = None if question.not_keepable else _figures(problem, kept)
     write_speeds = {partition: size.write_speed for partition, size in situation.sizes.items()}
     at_peak = question.grounds is DecisionKind.VOLUNTARY
     why = reasons(problem, solution.assignment, situation.gone, at_peak=at_peak)
@@ -58,7 +60,7 @@ def decide(
         triggers=tuple(trigger.sentence for trigger in situation.triggers),
         grounds=question.grounds,
         carried_out=not held_back,
-        reason="; ".join(each.why for each in held_back) or _in_favour(_figures(plan), keeping, replaced),
+        reason="; ".join(each.why for each in held_back) or _in_favour(_figures(problem, plan), keeping, replaced),
         held_back=held_back,
         measured_at=situation.measured_at,
         window_s=restraints.settings.scale_down_window_s if at_peak else None,
@@ -71,13 +73,15 @@ def decide(
         solve_s=solution.seconds,
         lower_bound=max(0.0, solution.lower_bound),
         gap=max(0.0, solution.gap),
-        plan=_figures(plan),
+        plan=_figures(problem, plan),
         keeping=keeping,
         not_keepable=question.not_keepable[:SENTENCES],
         lost=tuple(sorted(set(situation.gone.values()))),
         shortfall=_shortfall(plan, solution, limited),
         consumers_before=question.consumers_before,
-        saturated=saturated(write_speeds, situation.named, problem.capacity, restraints.settings.packing),
+        price_before=question.price_before if problem.classes else None,
+        classes=by_class({consumer: of.name for consumer, of in plan.classes.items()}),
+        saturated=saturated(write_speeds, situation.named, problem.largest, _packed_largest(problem)),
         assignment=tuple(
             PlannedPartition(
                 topic=partition.topic,
@@ -110,8 +114,8 @@ def _held_back(
         return (HeldBack(by=Restraint.RULES, why=f"{why}: raise it"),)
     if question.grounds is DecisionKind.FORCED or question.not_keepable:
         return _against_a_forced_plan(question, plan, kept, restraints)
-    against = _against_an_unforced_plan(plan, kept, changes_nothing=assignment == question.kept)
-    shrinks = plan.consumers < question.consumers_before
+    against = _against_an_unforced_plan(question, plan, kept, changes_nothing=assignment == question.kept)
+    shrinks = plan.price < question.price_before
     if against:
         return against
     if question.grounds is DecisionKind.MANUAL:
@@ -119,9 +123,11 @@ def _held_back(
     return restraints.on_voluntary(at, plan.rscore, question.situation.missing)
 
 
-def _against_an_unforced_plan(plan: Evaluation, kept: Evaluation, *, changes_nothing: bool) -> tuple[HeldBack, ...]:
+def _against_an_unforced_plan(
+    question: Question, plan: Evaluation, kept: Evaluation, *, changes_nothing: bool
+) -> tuple[HeldBack, ...]:
     if not plan.objective < kept.objective * (1 - TIE):
-        keeping, best = _words(_figures(kept)), _words(_figures(plan))
+        keeping, best = (_words(_figures(question.problem, each)) for each in (kept, plan))
         why = f"keeping everything costs {keeping}; the best plan is no better: {best}"
         if changes_nothing:
             why = f"keeping everything is the best plan: {keeping}"
@@ -140,10 +146,10 @@ def _against_a_forced_plan(
         why = "the controller is paused, and every partition has a reader: kcga resume ends it"
         return (HeldBack(by=Restraint.PAUSED, why=why),)
     if not question.not_keepable:
-        return _against_an_unforced_plan(plan, kept, changes_nothing=False)
+        return _against_an_unforced_plan(question, plan, kept, changes_nothing=False)
     why = (
         f"the present assignment breaks a rule ({question.not_keepable[0]}), and no plan mends enough to be worth "
-        f"moving: {_words(_figures(plan))}"
+        f"moving: {_words(_figures(question.problem, plan))}"
     )
     return (HeldBack(by=Restraint.NOT_BETTER, why=why),)
 
@@ -181,8 +187,14 @@ def _shortfall(plan: Evaluation, solution: Solution, limited: tuple[HeldBack, ..
     return Shortfall(excess=plan.excess, reason="; ".join([*(each.why for each in limited), reason]))
 
 
-def _figures(cost: Evaluation) -> PlanFigures:
-    return PlanFigures(consumers=cost.consumers, rscore=cost.rscore, objective=cost.objective)
+def _packed_largest(problem: Problem) -> float:
+    """What a plan gives a consumer of the largest class at most, in bytes/s."""
+    return max(problem.limit_of(each, 2) for each in problem.every_class)
+
+
+def _figures(problem: Problem, cost: Evaluation) -> PlanFigures:
+    price = cost.price if problem.classes else None
+    return PlanFigures(consumers=cost.consumers, rscore=cost.rscore, objective=cost.objective, price=price)
 
 
 def _in_favour(plan: PlanFigures, keeping: PlanFigures | None, replaced: ConsumerId | None) -> str:
@@ -195,4 +207,6 @@ def _in_favour(plan: PlanFigures, keeping: PlanFigures | None, replaced: Consume
 
 def _words(plan: PlanFigures) -> str:
     consumers = "1 consumer" if plan.consumers == 1 else f"{plan.consumers} consumers"
+    if plan.price is not None:
+        consumers += f" (price {plan.price:.2f})"
     return f"{consumers} and an Rscore of {plan.rscore:.2f} (objective {plan.objective:.2f})"

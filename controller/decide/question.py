@@ -1,19 +1,22 @@
 """What the solver is asked, and on what grounds.
 
 Where the assignment cannot stay as it is, the plan is forced: it is made for the present sizes, so that the group
-grows at once, and it never has fewer consumers than there are. Where it can stay, only a plan with fewer consumers can
-be cheaper (nothing else makes up for a migration), so it is made for the highest sizes of the scale-down window, which
-must fit. A paused controller only gives partitions that nobody reads to somebody: all others are immovable. For a while
-after a consumer could not be created, there are to be no more consumers than there could be.
+grows at once, and it never has fewer consumers than there are, nor cheaper ones. Where it can stay, only a plan whose
+consumers cost less can be cheaper (nothing else makes up for a migration), so it is made for the highest sizes of the
+scale-down window, which must fit. A paused controller only gives partitions that nobody reads to somebody: all others
+are immovable. For a while after a consumer could not be created, there are to be no more consumers than there could be,
+and none of a class of which there is none.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.decide.sizes import Size
 from controller.decide.triggers import Trigger
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ORDINARY
 from domain.messages import CreationLimit, DecisionKind
 from domain.partitions import TopicPartition
 from domain.speeds import LEAST_CAPACITY
@@ -52,6 +55,10 @@ class Situation:
     """Numbers of consumers that hang: what is pinned to them is read elsewhere until they are gone."""
     unweighed: Set[ConsumerId] = frozenset()
     """Consumers that hold partitions of unknown size: they take nothing more."""
+    class_names: Mapping[ConsumerId, str] = field(default_factory=dict)
+    """The class of each consumer that there is, or is about to be; nothing is said where there are no classes."""
+    prices_gone: Mapping[ConsumerId, float] = field(default_factory=dict)
+    """What each consumer cost of which partitions are `gone`, in ordinary ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +86,18 @@ class Question:
     @property
     def consumers_before(self) -> int:
         """How many had partitions by the plan before, with those that were lost since."""
+        return len(self._before)
+
+    @property
+    def price_before(self) -> float:
+        """Of the same, in ordinary consumers."""
+        prices, there_is = self.situation.prices_gone, self.problem.known_class
+        return math.fsum(of.price if (of := there_is(c)) else prices.get(c, 1.0) for c in self._before)
+
+    @property
+    def _before(self) -> Set[ConsumerId]:
         kept = self.kept
-        lost = {consumer for partition, consumer in self.situation.gone.items() if partition not in kept}
-        return len(kept.consumers | lost)
+        return kept.consumers | {c for partition, c in self.situation.gone.items() if partition not in kept}
 
 
 def _kept(situation: Situation, speeds: Iterable[TopicPartition]) -> Assignment:
@@ -107,7 +123,9 @@ def pose(situation: Situation, settings: ControllerSettings, *, forced: bool = F
     if situation.paused:
         problem = _problem(situation, settings, sizes, immovable=kept)
     else:
-        problem = _problem(situation, settings, sizes, at_least=len(situation.current.consumers))
+        there_are = len(situation.current.consumers)
+        keeping = _kept_busy(situation, settings) if there_are <= most else frozenset[TopicPartition]()
+        problem = _problem(situation, settings, sizes, at_least=there_are, keeping=keeping)
     return Question(situation, DecisionKind.FORCED, problem, sizes, broken, limit)
 
 
@@ -127,12 +145,29 @@ def with_room(
     return {partition: consumer for partition, consumer in pins.items() if consumer in {*consumers, *others}}
 
 
+def _kept_busy(situation: Situation, settings: ControllerSettings) -> frozenset[TopicPartition]:
+    """What keeps a partition with each consumer that could make way for a cheaper one: the fastest that it can read."""
+    kept = set()
+    cheapest = min(each.price for each in settings.every_class)
+    largest = max(each.capacity for each in settings.every_class)
+    for consumer, held in situation.current.by_consumer.items() if settings.classes else ():
+        of = settings.class_named(situation.class_names.get(consumer, ORDINARY))
+        movable = [p for p in held if p in situation.sizes and p not in settings.pins]
+        fastest = max(movable, key=lambda p: situation.sizes[p].total, default=None)
+        if fastest is None or of.price <= cheapest:
+            continue
+        if situation.sizes[fastest].total <= of.capacity or of.capacity == largest:
+            kept.add(fastest)
+    return frozenset(kept)
+
+
 def _problem(
     situation: Situation,
     settings: ControllerSettings,
     sizes: Mapping[TopicPartition, Size],
     *,
     at_least: int = 0,
+    keeping: Set[TopicPartition] = frozenset(),
     immovable: Assignment | None = None,
 ) -> Problem:
     pinned: Mapping[TopicPartition, ConsumerId] = {
@@ -143,13 +178,18 @@ def _problem(
     if immovable is not None:
         pinned = with_room(pinned, immovable.consumers, settings.max_consumers)
     speeds = {partition: size.total for partition, size in sizes.items()}
-    capacity = settings.consumer_capacity
+    names, classes = situation.class_names, settings.classes
+    capacities = {c: settings.class_named(names.get(c, ORDINARY)).capacity for c in situation.unweighed}
     loads = situation.current.loads(speeds)
-    full = {c: min(capacity, max(loads[c], LEAST_CAPACITY)) for c in situation.unweighed if c in loads}
+    full = {c: min(capacities[c], max(loads[c], LEAST_CAPACITY)) for c in situation.unweighed if c in loads}
+    if situation.limit is not None:
+        classes = tuple(each for each in classes if each.name in names.values())
     return Problem(
         speeds=speeds,
-        capacity=capacity,
+        capacity=settings.consumer_capacity,
         capacities=full,
+        classes=classes,
+        class_names=names if classes else {},
         packing_capacity=settings.packing,
         current=situation.current,
         migration_weight=settings.weight,
@@ -157,7 +197,7 @@ def _problem(
         # A limit that cannot be reached is none: the solver knows shorter ways to a plan without it.
         max_consumers=settings.max_consumers if settings.max_consumers < len(sizes) else None,
         pinned=pinned,
-        immovable=frozenset(immovable or ()),
+        immovable=frozenset(immovable or keeping),
         time_limit_s=settings.time_limit_s,
         absolute_gap=min(settings.weight, 1.0) * settings.rscore_tolerance,
     )

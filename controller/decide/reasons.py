@@ -64,6 +64,8 @@ class _Telling:
         hot = self._saturated_on(source)
         if partition == hot:
             return "it is faster than a consumer, and gets one of its own"
+        if self._problem.speeds[partition] > capacity * (1 + LOAD_TOLERANCE) and len(self._held[source]) == 1:
+            return "it is faster than its consumer, and gets a larger one"
         if hot is not None:
             return f"{hot}, on the same consumer, is faster than a consumer, and stays alone"
         if load > capacity * (1 + LOAD_TOLERANCE):

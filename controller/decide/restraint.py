@@ -72,7 +72,7 @@ class Restraints:
             self._budget.spend(at, decision.plan.rscore)
 
     def on_voluntary(self, at: float, rscore: float, missing: Set[TopicPartition]) -> tuple[HeldBack, ...]:
-        """Everything that holds back a plan with fewer consumers where nothing forces one.
+        """Everything that holds back a plan whose consumers cost less where nothing forces one.
 
         Args:
             at: now.
@@ -92,7 +92,7 @@ class Restraints:
         return (*self._pause(), *self._quiet_period(at), *self._over_budget(at, rscore))
 
     def on_missing_data(self, missing: Set[TopicPartition]) -> tuple[HeldBack, ...]:
-        """What holds back any plan with fewer consumers, also one that an operator asked for."""
+        """What holds back any plan whose consumers cost less, also one that an operator asked for."""
         if not missing:
             return ()
         first = min(missing)
@@ -123,7 +123,10 @@ class Restraints:
             yield HeldBack(by=Restraint.WINDOW, why=why)
         if self._shrunk_at is not None and at - self._shrunk_at < window_s:
             ago = at - self._shrunk_at
-            why = f"the last plan with fewer consumers is {ago:,.0f} s old, and the scale-down window is {window_s:g} s"
+            fewer = "cheaper" if self.settings.classes else "fewer"
+            why = (
+                f"the last plan with {fewer} consumers is {ago:,.0f} s old, and the scale-down window is {window_s:g} s"
+            )
             yield HeldBack(by=Restraint.WINDOW, why=why)
 
     def _over_budget(self, at: float, rscore: float) -> Iterator[HeldBack]:

@@ -5,9 +5,11 @@ recovery time of 0, it is the paper's. Why a backlog counts no further than up t
 follows: `docs/decisions/0008-backlog.md`.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from controller.decide.standing_lag import StandingLag
+from domain.consumer_class import ConsumerClass
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 
@@ -32,7 +34,8 @@ def size(write_speed: float, behind: float, recovery_time_s: float, capacity: fl
         behind: the backlog, in bytes.
         recovery_time_s: within which it is to be drained; 0 leaves it out.
         capacity: what a consumer reads at most, in bytes/s. One that has the partition to itself cannot do more, so a
-            backlog makes no partition larger than that: only writing too fast does.
+            backlog makes no partition larger than that: only writing too fast does. Where there are larger classes, it
+            is that of the smallest that keeps up.
     """
     if recovery_time_s == 0:
         return Size(write_speed)
@@ -44,12 +47,14 @@ class Sizes:
 
     Args:
         recovery_time_s: within which a backlog is to be drained; 0 leaves backlogs out.
-        capacity: what a consumer reads at most, in bytes/s.
+        capacity: what an ordinary consumer reads at most, in bytes/s.
+        classes: what others there are.
     """
 
-    def __init__(self, recovery_time_s: float, capacity: float) -> None:
+    def __init__(self, recovery_time_s: float, capacity: float, classes: Iterable[ConsumerClass] = ()) -> None:
         self._recovery_time_s = recovery_time_s
         self.capacity = capacity
+        self._larger = sorted(each.capacity for each in classes if each.capacity > capacity)
         self._write_speeds: dict[TopicPartition, float] = {}
         self._lags = StandingLag()
         self.fresh: frozenset[TopicPartition] = frozenset()
@@ -66,7 +71,7 @@ class Sizes:
             self.fresh &= speeds.lags.keys()
         self.present = {
             # A lag that was never known is none that could be planned for; while it is not fresh, nothing shrinks.
-            partition: size(speed, self._lags.of(partition) or 0.0, self._recovery_time_s, self.capacity)
+            partition: size(speed, self._lags.of(partition) or 0.0, self._recovery_time_s, self._capacity_for(speed))
             for partition, speed in self._write_speeds.items()
         }
 
@@ -74,6 +79,11 @@ class Sizes:
         """Speeds and lags that are the last known ones, and of any age."""
         self.measured(at, speeds)
         self.fresh = frozenset()
+
+    def _capacity_for(self, speed: float) -> float:
+        """Of a consumer that keeps up with a partition, an ordinary one if it does; of the largest where none does."""
+        capacities = (self.capacity, *self._larger)
+        return next((capacity for capacity in capacities if speed <= capacity), capacities[-1])
 
     def forget(self, partition: TopicPartition) -> None:
         """It is of no interest any more."""

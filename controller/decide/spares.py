@@ -18,7 +18,7 @@ def spares(
     Args:
         wanted: how many.
         needed: the consumers that have a partition by the plan, or that partitions are pinned to.
-        alive: the consumers that are counted on.
+        alive: the consumers that are counted on, as far as they can be spares: those that are ordinary.
         most: no more consumers are made than this, needed ones included.
         free: numbers that new ones may have, the best first.
     """

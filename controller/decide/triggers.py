@@ -1,7 +1,7 @@
 """Sentinel: what makes the controller consider the assignment anew."""
 
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from controller.decide.sizes import Size
@@ -46,7 +46,8 @@ def outdated(consumer: ConsumerId) -> Trigger:
 def triggers(
     desired: Assignment,
     sizes: Mapping[TopicPartition, Size],
-    consumer_capacity: float,
+    capacity_of: Callable[[ConsumerId], float],
+    largest: float,
     unread: Set[TopicPartition] = frozenset(),
     vanished: Set[TopicPartition] = frozenset(),
     lost: Set[ConsumerId] = frozenset(),
@@ -57,14 +58,15 @@ def triggers(
     Args:
         desired: who reads what once the last plan is carried out.
         sizes: the newest known size of each partition.
-        consumer_capacity: in bytes/s.
+        capacity_of: what a consumer reads at most, in bytes/s.
+        largest: the same, of the largest that there may be.
         unread: partitions that it gives to nobody.
         vanished: partitions that were read and are not of interest any more.
         lost: consumers that had some of the unread partitions.
         scheduled: so many consumers a schedule wants at least now.
     """
     return (
-        *_overloaded(desired, sizes, consumer_capacity),
+        *_overloaded(desired, sizes, capacity_of, largest),
         *_named("unread", "partition without a consumer", unread),
         *_named("vanished", "partition is gone", vanished),
         *_named("lost", "consumer is gone", lost),
@@ -72,11 +74,19 @@ def triggers(
     )
 
 
-def _overloaded(assignment: Assignment, sizes: Mapping[TopicPartition, Size], capacity: float) -> Iterable[Trigger]:
-    """A consumer that has a single partition is left alone: nothing else can be taken from it."""
+def _overloaded(
+    assignment: Assignment,
+    sizes: Mapping[TopicPartition, Size],
+    capacity_of: Callable[[ConsumerId], float],
+    largest: float,
+) -> Iterable[Trigger]:
+    """A consumer that has a single partition is left alone where none is larger: nothing else can be taken from it."""
     totals = {partition: size.total for partition, size in sizes.items()}
     for consumer, load in assignment.loads(totals).items():
-        if load > capacity and sum(1 for p in assignment.by_consumer[consumer] if totals.get(p, 0.0) > 0) > 1:
+        capacity = capacity_of(consumer)
+        if load <= capacity:
+            continue
+        if capacity < largest or sum(1 for p in assignment.by_consumer[consumer] if totals.get(p, 0.0) > 0) > 1:
             backlog = math.fsum(sizes[p].backlog for p in assignment.by_consumer[consumer] if p in sizes)
             of_it = f", {backlog:,.0f} of them to catch up" if backlog >= 1 else ""
             sentence = (

@@ -9,7 +9,7 @@ helps; `consumers` collects what came of it. All else happens in the thread that
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -20,7 +20,7 @@ import structlog
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from controller.fleet import FleetError, Revisions
+from controller.fleet import Began, FleetError, Revisions
 from controller.kubernetes.api import (
     CONFLICT,
     NOT_FOUND,
@@ -32,6 +32,7 @@ from controller.kubernetes.api import (
 )
 from controller.kubernetes.decide.deployment import Owner, Template, TemplateError, deployment, revision_of
 from controller.kubernetes.decide.names import (
+    CLASS,
     COMPONENT,
     CONSUMER,
     FIELD_MANAGER,
@@ -47,6 +48,7 @@ from controller.kubernetes.decide.names import (
 from controller.kubernetes.decide.troubles import trouble_of_deployment, trouble_of_pod
 from controller.kubernetes.mirror import Mirror
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY
 
 log = structlog.get_logger(__name__)
 
@@ -76,6 +78,7 @@ class Phase(Enum):
 @dataclass(slots=True)
 class _Consumer:
     phase: Phase
+    class_name: str = ORDINARY
     uid: str | None = None
     """Of its Deployment; None where that is not known to exist."""
     seen: bool = False
@@ -98,8 +101,9 @@ class KubernetesFleet:
         api: the client.
         namespace: of all objects.
         group: what they are named after.
-        template: the template as it is now; may raise `TemplateError`.
-        settings: what consumers are set up with now, or a digest of it; None where that cannot be said just now.
+        template: the template of a class as it is now; may raise `TemplateError`.
+        settings: what consumers of each class are set up with now, or a digest of it; None where that cannot be said
+            just now.
         owner: what the Deployments belong to, where they belong to anything.
         may_act: whether this controller is the one; where it is not, nothing is asked of the server.
 
@@ -113,8 +117,8 @@ class KubernetesFleet:
         *,
         namespace: str,
         group: str,
-        template: Callable[[], Template],
-        settings: Callable[[], str | None] = lambda: "",
+        template: Callable[[str], Template],
+        settings: Callable[[], Mapping[str, str] | None],
         owner: Owner | None,
         may_act: Callable[[], bool],
     ) -> None:
@@ -144,7 +148,7 @@ class KubernetesFleet:
             )
         for consumer, found in self._shown_deployments().items():
             phase = Phase.DELETED if found.metadata.deletion_timestamp else Phase.EXISTS
-            self._consumers[consumer] = _Consumer(phase, found.metadata.uid, seen=True)
+            self._consumers[consumer] = _Consumer(phase, _class_of(found), found.metadata.uid, seen=True)
         for consumer in self._shown_pods().keys() - self._consumers.keys():
             self._consumers[consumer] = _Consumer(Phase.GONE)
 
@@ -162,22 +166,24 @@ class KubernetesFleet:
         return frozenset(self._consumers)
 
     def revisions(self) -> Revisions:
-        wanted = self._revision()
-        shown = self._shown_deployments().items() if wanted is not None else ()
-        outdated = (consumer for consumer, found in shown if (found.metadata.annotations or {}).get(REVISION) != wanted)
-        return Revisions(wanted, frozenset(outdated))
+        shown = self._shown_deployments().items()
+        return Revisions.of(self._wanted(), {consumer: _began(found) for consumer, found in shown})
 
-    def _revision(self) -> str | None:
+    def _wanted(self) -> dict[str, str] | None:
+        """By class."""
         settings = self._settings()
         try:
-            return None if settings is None else revision_of(self._template(), self._owner, settings)
+            return None if settings is None else {name: self._revision(name, settings) for name in settings}
         except TemplateError:  # it is told where a consumer is to be made from it
             return None
 
-    def create(self, consumer: ConsumerId) -> None:
+    def _revision(self, class_name: str, settings: Mapping[str, str]) -> str:
+        return revision_of(self._template(class_name), self._owner, settings.get(class_name, ""))
+
+    def create(self, consumer: ConsumerId, class_name: str = ORDINARY) -> None:
         if consumer in self._consumers:
             raise FleetError(f"consumer {consumer} exists already")
-        entry = self._consumers[consumer] = _Consumer(Phase.CREATED)
+        entry = self._consumers[consumer] = _Consumer(Phase.CREATED, class_name)
         if self._may_act():
             self._ask(consumer, entry)
 
@@ -200,7 +206,7 @@ class KubernetesFleet:
         request: Callable[[], Any]
         match entry.phase:
             case Phase.CREATED:
-                request = partial(self._apply, consumer)
+                request = partial(self._apply, consumer, entry.class_name)
             case Phase.DELETED:
                 request = partial(self._delete, consumer, entry.uid)
             case Phase.GONE if consumer not in self._shown_pods():
@@ -209,12 +215,12 @@ class KubernetesFleet:
                 return
         entry.request = self._pool.submit(request)
 
-    def _apply(self, consumer: ConsumerId) -> str:
+    def _apply(self, consumer: ConsumerId, class_name: str) -> str:
         """Applies the consumer's Deployment; its uid."""
         name = deployment_name(self._group, consumer)
-        template = self._template()
-        revision = revision_of(template, self._owner, self._settings() or "")
-        body = deployment(template, self._group, consumer, self._owner, revision)
+        revision = self._revision(class_name, self._settings() or {})
+        template = self._template(class_name)
+        body = deployment(template, self._group, consumer, self._owner, revision, class_name)
         applied = self._apps.patch_namespaced_deployment(
             name,
             self._namespace,
@@ -319,7 +325,7 @@ class KubernetesFleet:
             if entry is None or (entry.phase is Phase.GONE and not found.metadata.deletion_timestamp):
                 # A request of this controller or of the one before that was carried out late, or somebody's own doing.
                 log.warning("a consumer that nobody asked for is ended", consumer=consumer)
-                entry = self._consumers[consumer] = _Consumer(Phase.DELETED)
+                entry = self._consumers[consumer] = _Consumer(Phase.DELETED, _class_of(found))
             if entry.phase is not Phase.CREATED:
                 entry.uid, entry.seen = found.metadata.uid, True
         for consumer, entry in self._consumers.items():
@@ -356,6 +362,16 @@ class KubernetesFleet:
     def _is_ours(self, found: Any) -> bool:
         labels = found.metadata.labels or {}
         return labels.get(GROUP) == self._group and labels.get(MANAGED_BY) == FIELD_MANAGER
+
+
+def _class_of(found: Any) -> str:
+    """Of a Deployment."""
+    name: str = (found.metadata.labels or {}).get(CLASS, ORDINARY)
+    return name
+
+
+def _began(found: Any) -> Began:
+    return Began(_class_of(found), (found.metadata.annotations or {}).get(REVISION, ""))
 
 
 def _may_be_alive(pod: Any) -> bool:

@@ -77,7 +77,7 @@ class DecisionTotals:
         return cls(
             carried_out=1,
             scale_ups=0 < decision.found < decision.plan.consumers,
-            scale_downs=decision.shrinks,
+            scale_downs=decision.plan.consumers < decision.found,
             migrations=decision.migrations,
             rscore=decision.plan.rscore,
             solve_s=decision.solve_s,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from domain.messages.codec import Count, EpochSeconds, Message, Part, PartitionRef, SpeedBytesPerS, Words
-from domain.messages.metadata import ConsumerNumber
+from domain.messages.metadata import ConsumerNumber, ConsumersByClass
 
 Figure = Annotated[float, Field(ge=0, le=1e100)]
 
@@ -58,11 +58,18 @@ class PlannedPartition(PartitionRef):
 
 
 class PlanFigures(Part):
-    """What a plan costs, in consumers: `objective = consumers + lambda * rscore`."""
+    """What a plan costs, in ordinary consumers: `objective = cost + lambda * rscore`."""
 
     consumers: Count
     rscore: Figure
     objective: Figure
+    price: Figure | None = None
+    """Of all consumers, in ordinary ones; null where there are no others."""
+
+    @property
+    def cost(self) -> float:
+        """Of all consumers, in ordinary ones."""
+        return self.consumers if self.price is None else self.price
 
 
 class SaturatedPartition(PartitionRef):
@@ -126,6 +133,10 @@ class Decision(Message):
     saturated: tuple[SaturatedPartition, ...] = ()
     consumers_before: Count | None = None
     """By the plan before, with those that were lost since; null in records of version 0.1."""
+    price_before: Figure | None = None
+    """What those cost, in ordinary consumers; null where there are no others."""
+    classes: ConsumersByClass = Field(default_factory=dict)
+    """Of the consumers that the plan gives partitions."""
     assignment: tuple[PlannedPartition, ...]
 
     @property
@@ -137,8 +148,8 @@ class Decision(Message):
 
     @property
     def shrinks(self) -> bool:
-        """Whether the plan has fewer consumers than there were: carried out, it is a scale-down."""
-        return self.plan.consumers < self.found
+        """Whether the plan's consumers cost less than those that there were."""
+        return self.plan.cost < (self.found if self.price_before is None else self.price_before)
 
     @property
     def migrations(self) -> int:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, TypeAdapter, ValidationError
 
 from domain.assignment import ConsumerId
+from domain.consumer_class import CLASS_NAME
 from domain.messages.codec import (
     Amount,
     Count,
@@ -32,6 +33,8 @@ ConsumerNumber = Annotated[int, Field(ge=1, le=HIGHEST_ID)]
 Incarnation = Annotated[str, Field(pattern=r"^[ -~]{1,64}$")]
 Writer = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,9}/[ -~]{1,64}$")]
 """A process that writes: `consumer/incarnation`."""
+ConsumersByClass = dict[Annotated[str, Field(pattern=f"^{CLASS_NAME.pattern}$")], tuple[ConsumerNumber, ...]]
+"""The consumers of each class of `[[consumer.classes]]`; those that are left out are ordinary."""
 Revision = Annotated[str, Field(pattern=r"^[ -~]{1,64}$")]
 """A digest of what a consumer begins with: its image, its template and its settings."""
 
@@ -208,6 +211,8 @@ class Standing(Part):
     """Numbers under which no consumer could be created too often: others are tried first, then these, in this order."""
     rollout: RolloutStanding | None = None
     """None where nothing is known of it."""
+    classes: ConsumersByClass = Field(default_factory=dict)
+    """Of those that plans can count on."""
 
 
 class ControllerClaim(Message):

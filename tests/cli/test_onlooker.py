@@ -13,6 +13,7 @@ from controller.decide.events import ConsumerReported, Event, OperatorAsked, Sol
 from controller.decide.history import claiming
 from controller.decide.periods import Schedule
 from controller.settings import ControllerSettings
+from domain.consumer_class import ConsumerClass
 from domain.messages import (
     ConsumerReport,
     ConsumerState,
@@ -280,6 +281,29 @@ def test_who_looks_on_comes_to_every_decision_of_the_controller(
     changes = {"spare_consumers": spares, "pinned": pinned, "migration_budget": budget, "schedules": schedules}
     world = WatchedWorld(auto(**changes) if learns else SETTINGS.model_copy(update=changes), seed, chaos)
     world.speeds = dict.fromkeys(PARTITIONS[:3], 30.0)
+    for what in ["wait", *happenings]:
+        befall(world, what)
+        world.go_on(world.random.randrange(1, 30))
+    assert world.pairs
+    world.require_the_same()
+
+
+@pytest.mark.explores
+@settings(max_examples=examples(30), deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    chaos=st.sampled_from([0.0, 0.0, 0.2]),
+    spares=st.integers(0, 1),
+    pinned=st.dictionaries(st.sampled_from(["orders-0", "orders-3"]), st.integers(1, 4)),
+    happenings=st.lists(HAPPENINGS, max_size=12),
+)
+def test_who_looks_on_knows_of_which_class_each_consumer_is(
+    seed: int, chaos: float, spares: int, pinned: dict[str, int], happenings: list[str]
+) -> None:
+    changes = {"spare_consumers": spares, "pinned": pinned}
+    classes = (ConsumerClass("large", 400.0, 2.5), ConsumerClass("small", 50.0, 0.55))
+    world = WatchedWorld(SETTINGS.model_copy(update=changes).with_classes(classes), seed, chaos)
+    world.speeds = {PARTITIONS[0]: 150.0, PARTITIONS[1]: 30.0, PARTITIONS[2]: 30.0}
     for what in ["wait", *happenings]:
         befall(world, what)
         world.go_on(world.random.randrange(1, 30))

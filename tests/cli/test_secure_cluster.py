@@ -178,7 +178,7 @@ def test_the_pipeline_works_with_the_rights_that_are_printed(
 
 
 def end_consumers(settings: Settings, file: Path) -> None:
-    LocalProcesses(settings.local.folder, lambda number: consumer_command(number, file), grace_s=20).close()
+    LocalProcesses(settings.local.folder, lambda number, _: consumer_command(number, file), grace_s=20).close()
 
 
 FORGED = ConsumerCommand(

@@ -21,6 +21,7 @@ from controller.kafka import KafkaLink
 from controller.runner import run
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY
 from domain.messages import (
     Action,
     ConsumerCommand,
@@ -74,7 +75,7 @@ class Stage:
     def revisions(self) -> Revisions:
         return Revisions(None, frozenset())
 
-    def create(self, consumer: ConsumerId) -> None:
+    def create(self, consumer: ConsumerId, class_name: str = ORDINARY) -> None:  # noqa: ARG002
         self.alive.add(consumer)
 
     def delete(self, consumer: ConsumerId) -> None:

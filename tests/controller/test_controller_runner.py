@@ -19,6 +19,7 @@ from controller.kafka import DeposedError, Received, Sent
 from controller.runner import run
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY
 from domain.messages import (
     ControlAction,
     ControllerClaim,
@@ -95,7 +96,7 @@ class MemoryGroup:
     def revisions(self) -> Revisions:
         return self.seen
 
-    def create(self, consumer: ConsumerId) -> None:
+    def create(self, consumer: ConsumerId, class_name: str = ORDINARY) -> None:  # noqa: ARG002
         if self.refuse_creation:
             self.refused += 1
             raise FleetError("no room")

@@ -21,8 +21,8 @@ IGNORES_SIGTERM = (
 ENDS = "import sys; sys.exit(3)"
 
 
-def running(program: str) -> Callable[[int], list[str]]:
-    return lambda consumer: [sys.executable, "-c", program, str(consumer)]
+def running(program: str) -> Callable[[int, str], list[str]]:
+    return lambda consumer, class_name: [sys.executable, "-c", program, str(consumer), class_name]
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_the_consumers_of_the_controller_before_are_found(folder: Path) -> None:
 def test_the_consumers_of_a_controller_that_was_killed_are_the_next_ones_and_their_end_is_noticed(folder: Path) -> None:
     begins = (
         "import sys, time; from pathlib import Path; from controller.local_processes import LocalProcesses\n"
-        "LocalProcesses(Path(sys.argv[1]), lambda _: [sys.executable, '-c', sys.argv[2]]).create(2)\n"
+        "LocalProcesses(Path(sys.argv[1]), lambda *_: [sys.executable, '-c', sys.argv[2]]).create(2)\n"
         "print('begun', flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", begins, str(folder), SLEEPS]
@@ -149,25 +149,25 @@ def test_a_process_that_no_file_names_is_killed_by_the_next_controller(folder: P
 
 
 def test_a_program_that_does_not_exist_is_an_error_that_says_so(folder: Path) -> None:
-    fleet = LocalProcesses(folder, lambda _: ["/does/not/exist"])
+    fleet = LocalProcesses(folder, lambda *_: ["/does/not/exist"])
     with pytest.raises(FleetError, match="/does/not/exist"):
         fleet.create(1)
     assert not fleet.consumers()
 
 
 def test_who_began_with_what_outlives_the_controller(folder: Path) -> None:
-    before = LocalProcesses(folder, running(SLEEPS), revision=lambda: "a")
+    before = LocalProcesses(folder, running(SLEEPS), revisions=lambda: {"ordinary": "a"})
     before.create(1)
-    assert before.revisions() == Revisions("a", frozenset())
-    now = LocalProcesses(folder, running(SLEEPS), revision=lambda: "b")
+    assert before.revisions() == Revisions("a", frozenset(), {1: "ordinary"})
+    now = LocalProcesses(folder, running(SLEEPS), revisions=lambda: {"ordinary": "b"})
     now.create(2)
-    assert now.revisions() == Revisions("b", frozenset({1}))
+    assert now.revisions() == Revisions("b", frozenset({1}), {1: "ordinary", 2: "ordinary"})
 
 
 def test_what_cannot_be_said_just_now_makes_nobody_outdated(folder: Path) -> None:
-    LocalProcesses(folder, running(SLEEPS), revision=lambda: "a").create(1)
-    fleet = LocalProcesses(folder, running(SLEEPS), revision=lambda: None)
-    assert fleet.revisions() == Revisions(None, frozenset())
+    LocalProcesses(folder, running(SLEEPS), revisions=lambda: {"ordinary": "a"}).create(1)
+    fleet = LocalProcesses(folder, running(SLEEPS), revisions=lambda: None)
+    assert fleet.revisions() == Revisions(None, frozenset(), {1: "ordinary"})
 
 
 def test_a_consumer_of_the_version_before_names_no_revision_and_is_outdated(folder: Path) -> None:
@@ -176,4 +176,19 @@ def test_a_consumer_of_the_version_before_names_no_revision_and_is_outdated(fold
     identity = json.loads(file.read_text())
     del identity["revision"]
     file.write_text(json.dumps(identity))
-    assert LocalProcesses(folder, running(SLEEPS), revision=lambda: "a").revisions().outdated == {1}
+    assert LocalProcesses(folder, running(SLEEPS), revisions=lambda: {"ordinary": "a"}).revisions().outdated == {1}
+
+
+def test_a_consumer_is_started_as_one_of_its_class_which_the_next_controller_finds(folder: Path) -> None:
+    before = LocalProcesses(folder, running(SLEEPS), revisions=lambda: {"ordinary": "a", "large": "b"})
+    before.create(1)
+    before.create(2, "large")
+    processes = running_consumers(folder).values()
+    wait_until(lambda: [process.cmdline()[-1:] for process in processes] == [["ordinary"], ["large"]])
+    assert before.revisions().outdated == frozenset()
+    now = LocalProcesses(folder, running(SLEEPS), revisions=lambda: {"ordinary": "a", "large": "c"})
+    assert now.revisions().class_names == {1: "ordinary", 2: "large"}
+    assert now.revisions().outdated == {2}
+    assert now.revisions().wanted != before.revisions().wanted
+    without = LocalProcesses(folder, running(SLEEPS), revisions=lambda: {"ordinary": "a"})
+    assert without.revisions() == Revisions("a", frozenset({2}), {1: "ordinary", 2: "large"})

@@ -27,6 +27,7 @@ from controller.decide.history import Beginning, beginning, claiming
 from controller.decide.machine import Controller, State
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY
 from domain.messages import (
     ConsumerCommand,
     ConsumerReport,
@@ -106,6 +107,8 @@ class World:
         self.broken: set[str | None] = set()
         """Revisions with which none becomes ready."""
         self.began_with: dict[ConsumerId, str | None] = {}
+        self.class_names: dict[ConsumerId, str] = {}
+        """Of which class the newest consumer of each number is."""
         self.asked: list[tuple[float, ConsumerId]] = []
         """When which consumer was to be created."""
         self.begin_controller()
@@ -139,7 +142,7 @@ class World:
         self.epoch = begun.epoch
         self.listens = True
         decided = tuple(d for d in self.decisions if d.decided_at > self.now - self.settings.migration_window_s)
-        self.handle(Started(self.now, frozenset(self.consumers), begun, decided))
+        self.handle(Started(self.now, frozenset(self.consumers), begun, decided), self.seen())
 
     @property
     def standing(self) -> Standing | None:
@@ -155,6 +158,7 @@ class World:
         match command:
             case CreateConsumer(consumer=consumer):
                 assert consumer not in self.consumers, "two processes with one number"
+                self.class_names[consumer] = command.class_name
                 self.create(consumer)
             case DeleteConsumer(consumer=consumer):
                 self.delete(consumer)
@@ -267,11 +271,15 @@ class World:
         if monitor and self.monitor_lives:
             self.told = self.write_speeds()
             events.append(SpeedsMeasured(self.now, self.told))
-        outdated = frozenset(number for number in self.consumers if self.began_with[number] != self.revision)
-        events.append(RevisionsSeen(self.now, self.revision, outdated))
-        self.handle(*events, Ticked(self.now))
+        self.handle(*events, self.seen(), Ticked(self.now))
         for question in self._due(self.questions):
             self.answer(question)
+
+    def seen(self) -> RevisionsSeen:
+        """What the fleet shows of its consumers."""
+        outdated = frozenset(number for number in self.consumers if self.began_with[number] != self.revision)
+        class_names = {number: self.class_names.get(number, ORDINARY) for number in self.consumers}
+        return RevisionsSeen(self.now, self.revision, outdated, class_names)
 
     def write_speeds(self) -> WriteSpeeds:
         """What the monitor tells: of partitions whose lag is not told (`lags_unknown`), none, else `lags` or no lag."""

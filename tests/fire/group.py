@@ -89,7 +89,9 @@ class Group(ABC):
         for child in self.children.values():
             child.stop()
         local = self.settings.local
-        LocalProcesses(local.folder, lambda number: consumer_command(number, self.settings_file), local.grace_s).close()
+        LocalProcesses(
+            local.folder, lambda number, _: consumer_command(number, self.settings_file), local.grace_s
+        ).close()
 
     @property
     def settings_file(self) -> Path:

@@ -13,9 +13,9 @@ from domain.assignment import ConsumerId
 def main_program(settings: str, *variables: str) -> None:
     usual = components.consumer_command
 
-    def consumer_command(consumer: ConsumerId, file: Path) -> Sequence[str]:
+    def consumer_command(consumer: ConsumerId, file: Path, class_name: str) -> Sequence[str]:
         begins = ["env", *variables] if consumer == 1 else []
-        return [*begins, *usual(consumer, file)]
+        return [*begins, *usual(consumer, file, class_name)]
 
     sys.argv = ["kcga", "controller", "--settings", settings]
     with patch.object(components, "consumer_command", consumer_command):

@@ -220,7 +220,7 @@ class Scene:
     def _end_consumers(self) -> None:
         fleet = LocalProcesses(
             self.settings.local.folder,
-            lambda number: consumer_command(number, self._settings_file),
+            lambda number, _: consumer_command(number, self._settings_file),
             self.settings.local.grace_s,
         )
         fleet.close()

@@ -50,7 +50,8 @@ def measure_fleet(control_plane: ControlPlane) -> Figures:
         control_plane.client(),
         namespace="default",
         group="lake",
-        template=lambda: template,
+        template=lambda _: template,
+        settings=dict,
         owner=None,
         may_act=lambda: True,
     )

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from controller.fleet import FleetError, Revisions
+from controller.fleet import FleetError
 from controller.kubernetes.decide.deployment import Owner, Template, parse_template, read_template
 from controller.kubernetes.fleet import KubernetesFleet
 from tests.kubernetes.control_plane import ControlPlane
@@ -66,13 +66,15 @@ class Cluster:
         template: Template,
         owner: Owner | None = None,
         may_act: Callable[[], bool] = lambda: True,
-        settings: Callable[[], str | None] = lambda: "",
+        settings: Callable[[], Mapping[str, str] | None] = lambda: {"ordinary": ""},
+        large: Template | None = None,
     ) -> KubernetesFleet:
+        templates = {"ordinary": template, "large": large or template}
         fleet = KubernetesFleet(
             self.api,
             namespace=self.namespace,
             group=GROUP,
-            template=lambda: template,
+            template=lambda class_name: templates[class_name],
             settings=settings,
             owner=owner,
             may_act=may_act,
@@ -138,18 +140,33 @@ def test_the_consumers_of_the_controller_before_are_adopted(cluster: Cluster) ->
 
 
 def test_who_began_with_what_outlives_the_controller(cluster: Cluster) -> None:
-    before = cluster.fleet(template(), settings=lambda: "a")
+    before = cluster.fleet(template(), settings=lambda: {"ordinary": "a"})
     before.create(1)
     wait_until(lambda: before.consumers() == {1} and cluster.is_ready(1))
     assert before.revisions().outdated == frozenset()
-    changed = cluster.fleet(template(), settings=lambda: "b")
+    changed = cluster.fleet(template(), settings=lambda: {"ordinary": "b"})
     changed.create(2)
     wait_until(lambda: changed.consumers() == {1, 2} and cluster.is_ready(2))
     assert changed.revisions().outdated == {1}
     assert before.revisions().outdated == {2}
-    assert cluster.fleet(template(), settings=lambda: None).revisions() == Revisions(None, frozenset())
+    assert cluster.fleet(template(), settings=lambda: None).revisions().outdated == frozenset()
+
+
+def test_a_consumer_is_made_from_the_template_of_its_class_which_the_next_controller_finds(cluster: Cluster) -> None:
+    before = cluster.fleet(template(), settings=lambda: {"ordinary": "", "large": ""}, large=template(grace_s=7))
+    before.create(1)
+    before.create(2, "large")
+    wait_until(lambda: before.consumers() == {1, 2} and cluster.is_ready(1) and cluster.is_ready(2))
+    pods = [cluster.deployment(consumer).spec.template for consumer in (1, 2)]
+    assert [pod.spec.termination_grace_period_seconds for pod in pods] == [30, 7]
+    assert [pod.metadata.labels.get("kcga/class") for pod in pods] == [None, "large"]
+    assert before.revisions().outdated == frozenset()
+    changed = cluster.fleet(template(), settings=lambda: {"ordinary": "", "large": ""}, large=template(grace_s=8))
+    assert changed.revisions().class_names == {1: "ordinary", 2: "large"}
+    assert changed.revisions().outdated == {2}
+    assert cluster.fleet(template()).revisions().outdated == {2}, "there is no such class any more"
     image = Owner("kcga-controller", "abc", "kcga:2")
-    assert cluster.fleet(template(), owner=image, settings=lambda: "b").revisions().outdated == {1, 2}
+    assert cluster.fleet(template(), owner=image, settings=lambda: {"ordinary": "b"}).revisions().outdated == {1, 2}
 
 
 def test_a_deployment_of_the_version_before_names_no_revision_and_is_outdated(cluster: Cluster) -> None:
@@ -362,7 +379,8 @@ def test_a_template_that_is_wrong_by_now_fails_the_creation_alone(cluster: Clust
         cluster.api,
         namespace=cluster.namespace,
         group=GROUP,
-        template=lambda: read_template(tmp_path / "consumer.yaml"),
+        template=lambda _: read_template(tmp_path / "consumer.yaml"),
+        settings=dict,
         owner=None,
         may_act=lambda: True,
     )

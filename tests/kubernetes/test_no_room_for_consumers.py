@@ -107,7 +107,13 @@ def test_a_quota_limits_the_next_plan_and_moves_nothing_until_there_is_room(
     wait_until(lambda: bool(core.read_namespaced_resource_quota("pods", namespace).status.hard))
     template = parse_template(TEMPLATE)
     fleet = KubernetesFleet(
-        api, namespace=namespace, group="lake", template=lambda: template, owner=None, may_act=lambda: True
+        api,
+        namespace=namespace,
+        group="lake",
+        template=lambda _: template,
+        settings=dict,
+        owner=None,
+        may_act=lambda: True,
     )
 
     def ready() -> set[ConsumerId]:

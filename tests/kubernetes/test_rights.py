@@ -128,7 +128,8 @@ def live(api: client.ApiClient, namespace: str, refused: Callable[[], bool]) -> 
             api,
             namespace=namespace,
             group="lake",
-            template=lambda: template,
+            template=lambda _: template,
+            settings=dict,
             owner=find_owner(api, namespace, ACCOUNT),
             may_act=lambda: election.may_act,
         )

@@ -10,6 +10,7 @@ from controller.decide.group import Pending
 from controller.decide.history import named
 from controller.decide.triggers import interval_over
 from controller.settings import ControllerSettings
+from domain.consumer_class import ORDINARY, class_names
 from domain.messages import (
     Action,
     ConsumerReport,
@@ -136,7 +137,7 @@ class Onlooker:
     def _hear(self, at: float, report: ConsumerReport) -> None:
         group, told = self._decider.group, self._is_told_who_exists
         if not told and report.consumer not in group:
-            group.add(report.consumer, at)
+            group.add(report.consumer, at, class_name=self._decider.class_of(report.consumer).name)
         member = self._decider.heard(at, report)
         if member is None:
             return
@@ -176,6 +177,8 @@ class Onlooker:
         barrier = None if standing.synchronized else Order(decider.epoch, 0)
         for consumer in {*standing.counted_on, *standing.hanging} - group.keys():
             group.add(consumer, at, barrier)
+        named = class_names(standing.classes)
+        group.are_of({consumer: named.get(consumer, ORDINARY) for consumer in standing.counted_on})
         for consumer in standing.hanging:
             if not group[consumer].condemned:
                 group.condemn(consumer)
@@ -201,6 +204,6 @@ class Onlooker:
             decider.learned(decider.settings.as_decided(decision))
         decider.decided(at, decision)
         for consumer in decider.desired.consumers.intersection(ended):
-            group.add(consumer, at)
+            group.add(consumer, at, class_name=decider.class_of(consumer).name)
         self._newest = max(self._newest, decision.number)
         self._knows_plan |= decision.carried_out

@@ -9,18 +9,24 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NewType
+from typing import Any, Literal, NewType
 
 import yaml
 
-from controller.kubernetes.decide.names import CONSUMER, REVISION, deployment_name, group_labels, pod_labels
+from controller.kubernetes.decide.names import CLASS, CONSUMER, REVISION, deployment_name, group_labels, pod_labels
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY
 
 NAME_VARIABLE = "CONSUMER_NAME"
 """The environment variable in which a consumer finds the name of its Deployment, and thereby which one it is."""
 
+CLASS_VARIABLE = "CONSUMER_CLASS"
+"""The same in which one that is not ordinary finds its class."""
+
 Template = NewType("Template", Mapping[str, Any])
 """A Deployment that has been checked, without what the controller sets."""
+
+Resources = Mapping[Literal["requests", "limits"], Mapping[str, str]]
 
 _DECIDED = (("metadata", ("name", "namespace", "ownerReferences")), ("spec", ("replicas", "selector", "strategy")))
 
@@ -83,8 +89,10 @@ def _faults(template: object) -> list[str]:
     containers = _at(template, "spec", "template", "spec", "containers")
     if not (isinstance(containers, list) and containers and isinstance(containers[0], dict)):
         faults.append("spec.template.spec.containers is empty: the first container is the consumer")
-    elif any(variable.get("name") == NAME_VARIABLE for variable in containers[0].get("env") or ()):
-        faults.append(f"{NAME_VARIABLE} is set: the controller decides it")
+    else:
+        set_there = {variable.get("name") for variable in containers[0].get("env") or ()}
+        of_ours = (name for name in (NAME_VARIABLE, CLASS_VARIABLE) if name in set_there)
+        faults += [f"{name} is set: the controller decides it" for name in of_ours]
     return faults
 
 
@@ -95,6 +103,15 @@ def _at(value: object, *path: str) -> Any:
     return value
 
 
+def with_resources(template: Template, resources: Resources) -> Template:
+    """The template with these requests or limits of the consumer's container in place of its own."""
+    pod = template["spec"]["template"]
+    first, *others = pod["spec"]["containers"]
+    first = {**first, "resources": {**(first.get("resources") or {}), **resources}}
+    spec = {**pod["spec"], "containers": [first, *others]}
+    return Template({**template, "spec": {**template["spec"], "template": {**pod, "spec": spec}}})
+
+
 def revision_of(template: Template, owner: Owner | None, settings: str) -> str:
     """A digest of what a consumer begins with: the template, the image that it gets from its owner, its settings."""
     begins_with = [template, owner.image if owner else None, settings]
@@ -102,20 +119,28 @@ def revision_of(template: Template, owner: Owner | None, settings: str) -> str:
 
 
 def deployment(
-    template: Template, group: str, consumer: ConsumerId, owner: Owner | None, revision: str
+    template: Template,
+    group: str,
+    consumer: ConsumerId,
+    owner: Owner | None,
+    revision: str,
+    class_name: str = ORDINARY,
 ) -> dict[str, Any]:
     """The consumer's Deployment, as it is applied.
 
     It is recreated rather than rolled: two pods of one consumer would be two processes with one number.
     """
     name = deployment_name(group, consumer)
-    labels = {**group_labels(group), CONSUMER: str(consumer)}
+    is_ordinary = class_name == ORDINARY
+    labels = {**group_labels(group), CONSUMER: str(consumer), **({} if is_ordinary else {CLASS: class_name})}
+    variables = {NAME_VARIABLE: name, **({} if is_ordinary else {CLASS_VARIABLE: class_name})}
+    ours = ({"name": variable, "value": value} for variable, value in variables.items())
     metadata = template.get("metadata") or {}
     pod = template["spec"]["template"]
     pod_metadata = pod.get("metadata") or {}
     first, *others = pod["spec"]["containers"]
     image = {"image": owner.image} if owner else {}
-    first = {**image, **first, "env": [*(first.get("env") or ()), {"name": NAME_VARIABLE, "value": name}]}
+    first = {**image, **first, "env": [*(first.get("env") or ()), *ours]}
     references = (
         [{"apiVersion": "apps/v1", "kind": "Deployment", "name": owner.name, "uid": owner.uid}] if owner else []
     )

@@ -11,6 +11,8 @@ NAME = "app.kubernetes.io/name"
 INSTANCE = "app.kubernetes.io/instance"
 GROUP = "kcga/group"
 CONSUMER = "kcga/consumer"
+CLASS = "kcga/class"
+"""Of the Deployments and pods of consumers that are not ordinary."""
 REVISION = "kcga/revision"
 """An annotation of consumers' Deployments: what they were made from."""
 
