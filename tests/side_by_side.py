@@ -21,6 +21,7 @@ GROUPS: Mapping[str, str] = {
     "tests/fire/test_fire.py": OWN_BROKERS,
     "tests/kubernetes/": CONTROL_PLANE,
     "tests/monitor/test_monitor_brokers.py": OWN_BROKERS,
+    "tests/test_consumer_classes.py": OWN_BROKERS,
     "tests/test_pipeline.py": WHOLE_SYSTEM,
     "tests/test_rollout.py": OWN_BROKERS,
     "tests/test_status_page_live.py": WHOLE_SYSTEM,

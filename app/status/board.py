@@ -163,8 +163,9 @@ class Board(Audience):
     def _bound(self, speeds: WriteSpeeds) -> int | None:
         if not speeds.bytes_per_s:
             return None
-        capacity = self._settings.as_decided(self._newest).consumer_capacity
-        return fewest_bins(Instance.of(Problem(speeds.bytes_per_s, capacity)))
+        settings = self._settings.as_decided(self._newest)
+        problem = Problem(speeds.bytes_per_s, settings.consumer_capacity, classes=settings.classes)
+        return fewest_bins(Instance.of(problem))
 
     # What it is asked
 
@@ -246,7 +247,7 @@ class Board(Audience):
             version=self._version,
             group=self._group,
             controller=ControllerPicture(role=self._role, epoch=self._epoch, state=state, paused=self._paused),
-            capacity=settings.consumer_capacity,
+            classes=settings.every_class,
             packing_capacity=settings.packing,
             migration_weight=settings.weight,
             measured_at=self._measured_at,

@@ -82,6 +82,9 @@ class GroupMetrics(Collector):
         of_state = Counter(consumer.state for consumer in shown.consumers)
         by_state = (((state,), of_state[state]) for state in CONSUMER_STATES)
         yield self._gauge("kcga_consumers", "Consumers by their state.", by_state, "state")
+        of_class = Counter(consumer.class_name for consumer in shown.consumers)
+        by_class = (((name,), count) for name, count in sorted(of_class.items()))
+        yield self._gauge("kcga_consumers_of_class", "Consumers by their class.", by_class, "class")
         loads = (((str(each.consumer),), each.load) for each in shown.consumers)
         text = "Write speed of what a consumer reads."
         yield self._gauge("kcga_consumer_load_bytes_per_second", text, loads, "consumer")
@@ -120,7 +123,7 @@ def _of_the_group(shown: GroupPicture) -> list[Figure]:
         ("kcga_partitions_unread", "Partitions that nobody reads.", len(shown.unread)),
         ("kcga_partitions_moving", "Partitions that are being handed over.", shown.moving),
         ("kcga_partitions_unknown", "Partitions of unknown write speed.", shown.unknown),
-        ("kcga_partitions_oversized", "Partitions that are faster than a consumer.", shown.oversized),
+        ("kcga_partitions_oversized", "Partitions that are faster than any consumer.", shown.oversized),
         ("kcga_write_speed_bytes_per_second", "Known write speed of all partitions.", shown.total_speed),
         ("kcga_consumers_lower_bound", LOWER_BOUND, shown.fewest_consumers),
         ("kcga_measured_timestamp_seconds", MEASURED, shown.measured_at),
@@ -159,6 +162,7 @@ def _of_the_newest(newest: Decision) -> list[Figure]:
     return [
         ("kcga_decided_timestamp_seconds", "When the newest decision was made.", newest.decided_at),
         ("kcga_plan_objective", "What the newest plan costs.", newest.plan.objective),
+        ("kcga_plan_price", "What the newest plan's consumers cost, in ordinary ones.", newest.plan.cost),
         ("kcga_plan_rscore", "What the newest plan moves, in consumers.", newest.plan.rscore),
         ("kcga_plan_lower_bound", "What every plan costs at least.", newest.lower_bound),
         ("kcga_plan_gap_ratio", "How far above the optimum the newest plan is at most.", newest.gap),

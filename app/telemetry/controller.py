@@ -45,7 +45,7 @@ def observed(settings: Settings) -> Iterator[Audience]:
 
             told.append(serving.enter_context(Webhook(url, settings.hooks, settings.kafka.group, registry)))
         if page is not None or probes is not None:
-            board = Board(settings.kafka.group, settings.controller)
+            board = Board(settings.kafka.group, settings.of_controller)
             told.append(board)
             if page is not None:
                 threading.Thread(target=_recall, args=(settings, board), name="recall", daemon=True).start()

@@ -44,9 +44,14 @@ def print_status(settings: Settings, console: Console) -> None:
     with recent(settings) as (told, measured):
         speeds = list(measured)
     view = _view(settings, speeds, told)
-    controller = settings.controller.as_decided(told.decisions[-1].said if told.decisions else None)
+    controller = settings.of_controller.as_decided(told.decisions[-1].said if told.decisions else None)
     screen = GroupScreen(
-        view, controller.consumer_capacity, controller.packing, TopicPalette(), group=settings.kafka.group
+        view,
+        controller.consumer_capacity,
+        controller.packing,
+        TopicPalette(),
+        group=settings.kafka.group,
+        classes=controller.classes,
     )
     console.print(screen, height=HEIGHT)
     for remark in _remarks(settings, speeds, told):
@@ -59,7 +64,7 @@ def status_json(settings: Settings) -> str:
     Raises:
         KcgaError: the cluster does not answer.
     """
-    board = Board(settings.kafka.group, settings.controller)
+    board = Board(settings.kafka.group, settings.of_controller)
     with recent(settings) as (told, measured):
         board.recall(decision for _, decision in told.decisions)
         for speeds in measured:

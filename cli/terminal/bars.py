@@ -1,7 +1,7 @@
 """A consumer as a bar: the partitions that it reads, each as wide as its write speed, on the scale of the capacity."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from rich.style import Style
@@ -24,11 +24,18 @@ class Scale:
     width: int
 
     @classmethod
-    def over(cls, loads: Sequence[float], capacity: float, packing: float, width: int) -> "Scale":
-        """The shortest scale that shows all `loads`, and at most twice the capacity."""
-        highest = max(loads, default=0.0) / capacity
+    def over(
+        cls, loads: Sequence[float], capacity: float, packing: float, width: int, largest: float | None = None
+    ) -> "Scale":
+        """The shortest scale that shows all `loads`, and at most twice the capacity: the largest, where some differ."""
+        largest = largest or capacity
+        highest = max(loads, default=0.0) / largest
         end = next((end for end in _ENDS if highest <= end), _ENDS[-1])
-        return cls(capacity, packing, end * capacity, width)
+        return cls(capacity, packing, end * largest, width)
+
+    def of_size(self, capacity: float) -> "Scale":
+        """The same, with the marks of a consumer of that capacity."""
+        return replace(self, capacity=capacity, packing=self.packing * capacity / self.capacity)
 
     def cell(self, speed: float) -> int:
         """The first character that lies beyond `speed`; `width` where all lie below."""

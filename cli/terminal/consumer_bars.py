@@ -9,6 +9,7 @@ from rich.text import Text
 from app import figures
 from cli.terminal.bars import Scale, axis, bar
 from cli.terminal.glyphs import BAD, FAINT, GOOD, OVERLOAD, STRONG, WAITING, WARNING, Glyphs, TopicPalette
+from domain.consumer_class import ORDINARY, ConsumerClass
 from domain.group_view.view import ConsumerView
 from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
@@ -32,6 +33,8 @@ class ConsumerBars:
     glyphs: Glyphs
     colours: bool
     width: int
+    classes: Sequence[ConsumerClass] = ()
+    """That consumers may be of beside ordinary ones."""
 
     def blocks(self, *, airy: bool) -> Iterator[list[Text]]:
         """The lines of the heading, and then those of each consumer."""
@@ -39,9 +42,9 @@ class ConsumerBars:
         if not consumers:
             yield [Text("no consumers yet", style=FAINT)]
             return
-        scale = Scale.over(
-            [consumer.load for consumer in consumers], self.capacity, self.packing, max(10, self.width - _AROUND_BARS)
-        )
+        loads = [consumer.load for consumer in consumers]
+        largest = max(map(self._capacity_of, consumers))
+        scale = Scale.over(loads, self.capacity, self.packing, max(10, self.width - _AROUND_BARS), largest)
         heading = axis(scale, glyphs, figures.speed(self.packing), figures.speed(self.capacity), _LOAD)
         partitions = f"{'partitions':>{_AROUND_BARS - _LEFT_OF_BARS - _LOAD}}"
         yield [Text.assemble(" " * _LEFT_OF_BARS, heading, (partitions, FAINT), no_wrap=True)]
@@ -53,7 +56,8 @@ class ConsumerBars:
 
     def _consumer(self, consumer: ConsumerView, scale: Scale) -> list[Text]:
         mark, style, words = _condition(consumer, self.glyphs)
-        share = consumer.load / self.capacity
+        capacity = self._capacity_of(consumer)
+        scale, share = scale.of_size(capacity), consumer.load / capacity
         picture = bar(consumer.partitions, scale, self.palette, self.glyphs, self.colours)
         inside = words is not None and consumer.load == 0 and len(words) < scale.width
         if words is not None and inside:
@@ -70,6 +74,9 @@ class ConsumerBars:
         if words is None or inside:
             return [line]
         return [line, Text(f"{' ' * _LEFT_OF_BARS}{words}", style=style, no_wrap=True, overflow="ellipsis")]
+
+    def _capacity_of(self, consumer: ConsumerView) -> float:
+        return next((each.capacity for each in self.classes if each.name == consumer.class_name), self.capacity)
 
     def fitted(self, blocks: Sequence[list[Text]], room: int) -> Iterator[Text]:
         """The lines of the blocks, as far as there is room for all or for the first."""
@@ -113,4 +120,8 @@ def _condition(consumer: ConsumerView, glyphs: Glyphs) -> tuple[str, Style, str 
         case ConsumerState.DEGRADED:
             return glyphs.degraded, WARNING, f"degraded: {consumer.reason or 'it gives no reason'}"
         case _:
-            return glyphs.ready, GOOD, consumer.reason
+            return (
+                glyphs.ready,
+                GOOD,
+                consumer.reason or (consumer.class_name if consumer.class_name != ORDINARY else None),
+            )

@@ -28,6 +28,7 @@ from cli.terminal.glyphs import (
     TopicPalette,
 )
 from cli.terminal.sparkline import resample, sparkline
+from domain.consumer_class import ConsumerClass
 from domain.group_view.decision_log import DecisionRecord
 from domain.group_view.view import GroupView, Sample, Transit
 from sandbox.incident import Incident
@@ -59,6 +60,8 @@ class GroupScreen:
     """Its name, where the view is of one moment: then times are those of the day, and no course is shown."""
     incidents: Sequence[Incident] = ()
     """Of which the newest are shown."""
+    classes: Sequence[ConsumerClass] = ()
+    """That consumers may be of beside ordinary ones."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         glyphs = ASCII if options.ascii_only else UNICODE
@@ -66,7 +69,9 @@ class GroupScreen:
         width = options.max_width
         yield self._title(glyphs)
         yield Rule(characters=glyphs.rule, style=FAINT)
-        bars = ConsumerBars(self.view.consumers, self.capacity, self.packing, self.palette, glyphs, colours, width)
+        bars = ConsumerBars(
+            self.view.consumers, self.capacity, self.packing, self.palette, glyphs, colours, width, self.classes
+        )
         fixed = [
             *bars.topics(self.view.speeds),
             *self._transits(glyphs, width),

@@ -17,6 +17,7 @@ def explain(decision: Decision) -> Iterator[str]:
     if not decision.carried_out:
         held_back = [f"{each.by.value}: {each.why}" for each in decision.held_back]
         yield from _section("Why it is not carried out:", held_back or [decision.reason])
+    yield from _section("Of its consumers are:", _classes(decision))
     yield from _moves(decision)
     yield from _section("What no plan can mend:", _alerts(decision))
     yield from _origin(decision)
@@ -68,7 +69,14 @@ def _costs(decision: Decision) -> Iterator[str]:
 
 
 def _cost(figures: PlanFigures) -> str:
-    return f"{figures.objective:.2f} ({_plural(figures.consumers, 'consumer')}, Rscore {figures.rscore:.2f})"
+    price = "" if figures.price is None else f" at a price of {figures.price:.2f}"
+    return f"{figures.objective:.2f} ({_plural(figures.consumers, 'consumer')}{price}, Rscore {figures.rscore:.2f})"
+
+
+def _classes(decision: Decision) -> Iterator[str]:
+    """Who is not ordinary."""
+    for name, consumers in decision.classes.items():
+        yield f"{name}: {', '.join(map(str, consumers))}"
 
 
 def _moves(decision: Decision) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY, class_names
 from domain.group_view.decision_log import DecisionLog
 from domain.group_view.view import ConsumerView, GroupView, HeldPartition, Sample, Transit
 from domain.messages import (
@@ -196,6 +197,8 @@ class GroupFold:
         """What all messages so far amount to."""
         speeds: Mapping[TopicPartition, float] = self._speeds.bytes_per_s if self._speeds else {}
         unmeasured = self._speeds.unknown if self._speeds else frozenset()
+        standing = self._claim.standing if self._claim else None
+        named = class_names(standing.classes) if standing else {}
         consumers = tuple(
             ConsumerView(
                 consumer=report.consumer,
@@ -208,6 +211,7 @@ class GroupFold:
                     )
                 ),
                 silent=self._is_silent(process),
+                class_name=named.get(report.consumer, ORDINARY),
             )
             for process in self._present()
             for report in (process.newest,)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY, ConsumerClass
 from domain.group_view.clocks import Sender, apart
 from domain.group_view.decision_log import DecisionTotals
 from domain.group_view.rollout import rollout_sentence
@@ -47,7 +48,7 @@ class PartitionPicture(Shown):
     lag: int | None
     """Records that are written and not committed; null where that is not known."""
     oversized: bool
-    """It is faster than a consumer."""
+    """It is faster than any consumer."""
     to: ConsumerId | None = None
     """Who shall read it in place of the consumer that it is drawn at."""
     source: ConsumerId | None = None
@@ -59,6 +60,10 @@ class ConsumerPicture(Shown):
     state: str
     """As it reports it; `silent` where it has not been heard of for long, `awaited` where it has not reported yet."""
     reason: str | None
+    class_name: str
+    """`ordinary`, or another class of the settings."""
+    capacity: float
+    """What it reads at most."""
     load: float
     """What it reads."""
     partitions: tuple[PartitionPicture, ...]
@@ -101,6 +106,7 @@ class GroupPicture(Shown):
     controller: ControllerPicture
     rollout: RolloutPicture
     capacity: float
+    """Of an ordinary consumer, as the next."""
     packing_capacity: float
     migration_weight: float
     consumers: tuple[ConsumerPicture, ...]
@@ -146,7 +152,7 @@ def picture(
     version: int,
     group: str,
     controller: ControllerPicture,
-    capacity: float,
+    classes: Sequence[ConsumerClass],
     packing_capacity: float,
     migration_weight: float,
     measured_at: float | None,
@@ -155,8 +161,11 @@ def picture(
     fewest_consumers: int | None,
     lags: Mapping[TopicPartition, Lag],
 ) -> GroupPicture:
-    """The picture of what `view` says, with these lags and clocks; the other values are the fields of their names."""
-    drawn = _Drawing(view, capacity, lags)
+    """The picture of what `view` says, with these lags and clocks; the other values are the fields of their names.
+
+    Of the classes that consumers may be of, the ordinary one is the first.
+    """
+    drawn = _Drawing(view, classes, lags)
     newest = view.last_decision
     return GroupPicture(
         version=version,
@@ -167,7 +176,7 @@ def picture(
         clocks=tuple(ClockPicture(sender=str(sender), ahead_s=ahead) for sender, ahead in apart(ahead_s).items()),
         controller=controller,
         rollout=_rollout(view.rollout),
-        capacity=capacity,
+        capacity=classes[0].capacity,
         packing_capacity=packing_capacity,
         migration_weight=migration_weight,
         consumers=drawn.consumers(),
@@ -175,7 +184,7 @@ def picture(
         partitions=len(view.partitions),
         moving=sum(1 for transit in view.transits if transit.is_migration),
         unknown=len(view.unmeasured),
-        oversized=sum(1 for speed in view.speeds.values() if speed > capacity),
+        oversized=sum(1 for speed in view.speeds.values() if speed > drawn.largest),
         total_speed=view.total_speed,
         sources=sources_sentence(view.sources),
         fewest_consumers=fewest_consumers,
@@ -193,10 +202,11 @@ def _rollout(standing: RolloutStanding | None) -> RolloutPicture:
 
 
 class _Drawing:
-    def __init__(self, view: GroupView, capacity: float, lags: Mapping[TopicPartition, Lag]) -> None:
+    def __init__(self, view: GroupView, classes: Sequence[ConsumerClass], lags: Mapping[TopicPartition, Lag]) -> None:
         self._view = view
         self._lags = lags
-        self._capacity = capacity
+        self._capacities = {each.name: each.capacity for each in classes}
+        self.largest = max(self._capacities.values())
         self._leaving = {each.partition: each for each in view.transits if each.reader is not None}
         self._awaited: dict[ConsumerId, list[Transit]] = {}
         for each in view.transits:
@@ -214,6 +224,8 @@ class _Drawing:
             consumer=consumer.consumer,
             state="silent" if consumer.silent else consumer.state.value,
             reason=consumer.reason,
+            class_name=consumer.class_name,
+            capacity=self._capacities.get(consumer.class_name, self._capacities[ORDINARY]),
             load=consumer.load,
             partitions=tuple(
                 self.partition(held.partition, to=self._target(held.partition, consumer.consumer))
@@ -224,7 +236,14 @@ class _Drawing:
 
     def _missing(self, consumer: ConsumerId) -> ConsumerPicture:
         return ConsumerPicture(
-            consumer=consumer, state="awaited", reason=None, load=0.0, partitions=(), awaits=self._awaits(consumer)
+            consumer=consumer,
+            state="awaited",
+            reason=None,
+            class_name=ORDINARY,
+            capacity=self._capacities[ORDINARY],
+            load=0.0,
+            partitions=(),
+            awaits=self._awaits(consumer),
         )
 
     def _awaits(self, consumer: ConsumerId) -> tuple[PartitionPicture, ...]:
@@ -246,7 +265,7 @@ class _Drawing:
             partition=partition.partition,
             speed=speed,
             lag=None if lag is None else lag.records,
-            oversized=speed is not None and speed > self._capacity,
+            oversized=speed is not None and speed > self.largest,
             to=to,
             source=source,
         )

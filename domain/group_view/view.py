@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY
 from domain.group_view.decision_log import DecisionRecord, DecisionTotals
 from domain.messages import ConsumerState, RolloutStanding
 from domain.partitions import TopicPartition
@@ -39,6 +40,8 @@ class ConsumerView:
     """What it reads, in ascending order, without what it only takes over yet."""
     silent: bool
     """It has not been heard of for too long: it reads nothing, as far as anybody knows."""
+    class_name: str = ORDINARY
+    """By the controller's newest claim."""
 
     @property
     def load(self) -> float:

@@ -162,3 +162,11 @@ def test_a_decision_that_is_not_there_is_not_found() -> None:
     for number, epoch in ((2, None), (4, None), (3, 1), (None, 7), (1, 3)):
         assert pick(EPOCHS, number, epoch) is None
     assert pick([], None, None) is None
+
+
+def test_the_price_and_the_classes_of_a_plan_are_told() -> None:
+    plan = PlanFigures(consumers=2, rscore=0.0, objective=4.0, price=4.0)
+    of_large = {"plan": plan, "classes": {"large": (3,)}}
+    lines = list(explain(decision(1, BEGAN, {"orders-0": (None, 3)}).model_copy(update=of_large)))
+    assert "The plan costs 4.00 (2 consumers at a price of 4.00, Rscore 0.00)." in lines
+    assert lines[lines.index("Of its consumers are:") + 1] == "  - large: 3"

@@ -10,9 +10,10 @@ from cli.terminal.glyphs import TopicPalette
 from cli.terminal.live_view import LiveView
 from cli.terminal.plain_lines import PlainLines
 from cli.terminal.screen import GroupScreen
+from domain.consumer_class import ConsumerClass
 from domain.group_view.fold import GroupFold, GroupMessage
 from domain.group_view.view import GroupView
-from domain.messages import ConsumerState
+from domain.messages import ConsumerState, ControllerClaim, Standing
 from sandbox.incident import Incident
 from tests.sandbox.watch_messages import (
     BEGAN,
@@ -51,6 +52,18 @@ def picture(view: GroupView, phase: str | None = None, **options: object) -> lis
 @pytest.fixture(scope="module")
 def view() -> GroupView:
     return told(story()).view()
+
+
+def test_a_consumer_of_another_class_is_drawn_against_its_own_capacity() -> None:
+    large = ConsumerClass("large", 4 * CAPACITY, 3.0)
+    fold = told([write_speeds(BEGAN, {"orders-0": 2 * CAPACITY}), report(1, BEGAN, "orders-0")])
+    standing = Standing(began_at=BEGAN, counted_on=(1,), classes={"large": (1,)})
+    fold.receive(ControllerClaim(epoch=1, incarnation="a", sent_at=BEGAN, standing=standing))
+    target = console(no_color=True)
+    target.print(GroupScreen(fold.view(), CAPACITY, PACKING, TopicPalette(), classes=[large]))
+    line, below = target.export_text().partition(" 50%")[::2]
+    assert line.splitlines()[-1].startswith("●   1")
+    assert below.splitlines()[1].strip() == "large"
 
 
 def test_the_picture_in_80_columns(view: GroupView) -> None:

@@ -30,8 +30,9 @@ board.append(axis);
 export function show(state) {
   newest = state;
   topics.show(new Set(state.consumers.flatMap((each) => [...each.partitions, ...each.awaits]).concat(state.unread).map((part) => part.topic)));
-  const highest = Math.max(0, ...state.consumers.map((each) => each.load)) / state.capacity;
-  const end = (ENDS.find((each) => highest <= each) ?? ENDS.at(-1)) * state.capacity;
+  const largest = Math.max(state.capacity, ...state.consumers.map((each) => each.capacity));
+  const highest = Math.max(0, ...state.consumers.map((each) => each.load)) / largest;
+  const end = (ENDS.find((each) => highest <= each) ?? ENDS.at(-1)) * largest;
   board.style.setProperty("--packing", `${(100 * state.packing_capacity) / end}%`);
   board.style.setProperty("--capacity", `${(100 * state.capacity) / end}%`);
   board.classList.toggle("dense", state.consumers.length > DENSE);
@@ -77,18 +78,23 @@ function newRow(number) {
 
 function fill(row, consumer, state, scale) {
   row.root.dataset.state = consumer.state;
-  row.name.title = `consumer ${consumer.consumer}: ${consumer.state}`;
-  const share = consumer.load / state.capacity;
+  const size = consumer.class_name === "ordinary" ? "" : consumer.class_name;
+  const own = consumer.capacity / scale.end;
+  row.root.style.setProperty("--packing", `${(100 * own * state.packing_capacity) / state.capacity}%`);
+  row.root.style.setProperty("--capacity", `${100 * own}%`);
+  row.name.title = `consumer ${consumer.consumer}: ${size ? `${size}, ` : ""}${consumer.state}`;
+  const share = consumer.load / consumer.capacity;
   say(row.load.children[0], speed(consumer.load));
   say(row.load.children[1], percent(share));
   row.load.children[1].classList.toggle("over", share > 1);
   say(row.load.children[2], `${count(consumer.partitions.length)} part.`);
   row.load.children[2].title = plural(consumer.partitions.length, "partition");
-  row.why.hidden = !consumer.reason;
-  say(row.why, consumer.reason ?? "");
+  const words = [size, consumer.reason].filter(Boolean).join(": ");
+  row.why.hidden = !words;
+  say(row.why, words);
   row.bar.setAttribute(
     "aria-label",
-    `Consumer ${consumer.consumer}, ${consumer.state}, ${speed(consumer.load)}, ${percent(share)} of its capacity`,
+    `Consumer ${consumer.consumer}, ${size ? `${size}, ` : ""}${consumer.state}, ${speed(consumer.load)}, ${percent(share)} of its capacity`,
   );
   const wanted = [
     ...consumer.partitions.map((part) => ({ ...part, key: `${part.topic}/${part.partition}` })),
