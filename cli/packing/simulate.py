@@ -62,7 +62,7 @@ def run(options: SimulateOptions) -> None:
     if options.settings is not None and options.policy is not Policy.CONTROLLER:
         raise UsageError("--settings are the controller's: they need --policy controller")
     if options.classes and options.policy is Policy.CONTROLLER:
-        raise UsageError("--class is for engines: it does not go with --policy controller")
+        raise UsageError("--class is for engines: with --policy controller classes are those of --settings")
     require_capacity(options.capacity)
     require_time_limit(options.time_limit_s)
     if options.plot is not None:
@@ -73,12 +73,13 @@ def run(options: SimulateOptions) -> None:
     )
     with waiting(f"Reading {options.stream} ..."):
         measurements = read_stream(options.stream)
+    classes = options.classes
     capacity, replays = options.capacity, dict[str, Iterator[tuple[Answer, Assignment]]]()
     if options.policy is Policy.CONTROLLER:
         from cli.packing.controller_replay import controller_replay
 
         controller = controller_replay(options.settings, options.capacity, options.time_limit_s)
-        capacity = controller.settings.consumer_capacity
+        capacity, classes = controller.settings.consumer_capacity, controller.settings.classes
         replays = {options.policy.value: controller.replay(measurements)}
     else:
         simulation = Simulation(options.capacity, options.time_limit_s, options.seed, options.classes)
@@ -90,7 +91,7 @@ def run(options: SimulateOptions) -> None:
     if options.output is FiguresFormat.JSON:
         sys.stdout.write(simulation_json(summaries, capacity, options.seed))
     else:
-        Console().print(SimulationTable(summaries, name, priced=bool(options.classes)))
+        Console().print(SimulationTable(summaries, name, priced=bool(classes)))
     if options.plot is not None:
         _plot(summaries, {spec.name for spec in specs if not spec.is_heuristic}, name, options.plot)
 

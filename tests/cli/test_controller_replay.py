@@ -10,6 +10,7 @@ from cli.files.stream_file import Measurement
 from cli.packing.controller_replay import ControllerReplay
 from cli.packing.simulated_group import SimulatedGroup
 from controller.settings import ControllerSettings
+from domain.consumer_class import ConsumerClass
 from domain.messages import Decision
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
@@ -58,8 +59,9 @@ def changes(decisions: list[Decision]) -> list[tuple[float, dict[TopicPartition,
         SETTINGS,
         SETTINGS.model_copy(update={"spare_consumers": 1, "pinned": {"orders-0": 3}}),
         SETTINGS.model_copy(update={"migration_budget": 0.0}),
+        SETTINGS.with_classes([ConsumerClass("large", 400.0, 2.5), ConsumerClass("small", 50.0, 0.55)]),
     ],
-    ids=["plain", "a spare and a pin", "no budget"],
+    ids=["plain", "a spare and a pin", "no budget", "classes"],
 )
 @pytest.mark.parametrize("seed", range(4))
 def test_a_replay_of_a_run_gives_its_decisions(seed: int, settings: ControllerSettings) -> None:
@@ -128,3 +130,18 @@ def test_the_controllers_settings_hold(kcga: Kcga, tmp_path: Path) -> None:
     assert ended.exit_code == 0, ended.stderr
     found = json.loads(ended.stdout)
     assert (found["capacity"], found["engines"][0]["mean_consumers"]) == (200.0, 1.0)
+
+
+def test_with_classes_in_the_settings_the_price_is_told(kcga: Kcga, tmp_path: Path) -> None:
+    stream, settings, metrics = (tmp_path / name for name in ("stream.csv", "settings.toml", "metrics.csv"))
+    stream.write_text("iteration,topic,partition,speed\n0,orders,0,1500\n0,orders,1,700\n")
+    settings.write_text(
+        '[kafka]\nbootstrap_servers = "kafka:1"\n[monitor]\ntopics = ["orders"]\n'
+        "[controller]\nconsumer_capacity = 1000\n"
+        '[consumer]\nspark_remote = "sc://spark:1"\nlake_root = "/lake"\n'
+        '[[consumer.classes]]\nname = "large"\ncapacity = 2000\nprice = 1.75\n'
+    )
+    ended = kcga("simulate", stream, "--policy", "controller", "--settings", settings, "--metrics", metrics)
+    assert ended.exit_code == 0, ended.stderr
+    assert "price" in ended.stdout
+    assert [row["price"] for row in csv.DictReader(metrics.read_text().splitlines())] == ["2.75"]

@@ -11,7 +11,18 @@ from app import kubernetes as module
 from app.errors import KcgaError, UsageError
 from app.kubernetes import on_kubernetes
 from controller.kubernetes.api import KubernetesError
+from controller.kubernetes.decide.deployment import TemplateError, deployment
 from tests.app.any_settings import settings
+
+TEMPLATE = """
+apiVersion: apps/v1
+kind: Deployment
+spec:
+  template:
+    spec:
+      containers:
+        - {name: consumer, image: kcga, resources: {requests: {cpu: "1"}, limits: {memory: 1Gi}}}
+"""
 
 
 class FakeElection:
@@ -78,7 +89,7 @@ def test_who_wins_the_lease_has_a_fleet_which_is_closed_before_the_lease_is_give
     with on_kubernetes(settings(), file, threading.Event(), never) as fleet:
         assert isinstance(fleet, FakeFleet)
         assert (fleet.told["namespace"], fleet.told["group"]) == ("default", "billing")
-        assert fleet.told["template"]() == "a template"
+        assert fleet.told["template"]("ordinary") == "a template"
         assert fleet.told["may_act"]()
         assert not FakeElection.last.given_back
     assert fleet.closed
@@ -160,3 +171,33 @@ def test_a_cluster_that_cannot_be_used_is_one_line(file: Path, cluster: pytest.M
         on_kubernetes(settings(), file, threading.Event(), never),
     ):
         pass
+
+
+def test_a_class_has_a_template_or_resources_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "consumer.yaml").write_text(TEMPLATE)
+    (tmp_path / "large.yaml").write_text(TEMPLATE.replace("kcga", "kcga-large"))
+    needs = {"requests": {"memory": "4Gi"}}
+    own = {"capacity": 5000, "price": 4}
+    classes = settings(
+        consumer={
+            "classes": [{**own, "name": "large", "template": "large.yaml"}, {**own, "name": "wide", "resources": needs}]
+        }
+    ).consumer.classes
+    templates = module.Templates(tmp_path, Path("consumer.yaml"), classes)
+    templates.require_all()
+    first = {name: deployment(templates(name), "lake", 1, None, "5f", name) for name in ("gone", "large", "wide")}
+    containers = {name: made["spec"]["template"]["spec"]["containers"][0] for name, made in first.items()}
+    assert {name: each["image"] for name, each in containers.items()} == {
+        "gone": "kcga",
+        "large": "kcga-large",
+        "wide": "kcga",
+    }
+    assert [containers[name]["resources"].get("requests") for name in ("gone", "wide")] == [
+        {"cpu": "1"},
+        needs["requests"],
+    ]
+    assert containers["wide"]["resources"]["limits"] == {"memory": "1Gi"}
+    assert {"name": "CONSUMER_CLASS", "value": "wide"} in containers["wide"]["env"]
+    (tmp_path / "large.yaml").unlink()
+    with pytest.raises(TemplateError, match=r"large\.yaml cannot be read"):
+        templates.require_all()
