@@ -255,8 +255,7 @@ class Decider:
             forced = question.grounds is DecisionKind.FORCED
             question = pose(replace(now, sizes=sizes, highest=highest), self.settings, forced=forced)
             solution = replace(solution, status=Status.FEASIBLE, lower_bound=0.0)
-        plan = self._with_unmeasured(solution.assignment)
-        question, plan = self._made_possible(question, plan, solution.classes)
+        question, plan = self._made_possible(question, solution.assignment, solution.classes)
         plan = Assignment({p: c for p, c in plan.items() if p in question.problem.speeds})
         return self._judge(at, number, question, replace(solution, assignment=plan))
 
@@ -341,16 +340,8 @@ class Decider:
             plan: who shall read what.
             classes: of the plan's consumers, as far as they are new.
         """
+        question, plan = self._numbered(question, plan, classes)
         problem, desired, alive = question.problem, self.desired.consumers, self._staying
-        there_is, solved = problem.class_names, plan
-        planned = {**there_is, **{c: of.name for c, of in classes.items() if of in problem.every_class}}
-        others = {c for c, name in planned.items() if there_is.get(c, name) != name}
-        kept = (alive | desired | self._reserved) - others
-        idle = {each: there_is.get(each, ORDINARY) for each in sorted(alive - desired - self._reserved)}
-        plan = numbered(plan, kept, idle, self._free, planned)
-        if problem.classes:
-            new_ones = {c: planned.get(solved[p], ORDINARY) for p, c in plan.items() if c not in there_is}
-            problem = replace(problem, class_names={**there_is, **new_ones})
         at_once = {consumer for consumer in alive if self.group[consumer].accepts_partitions}
         unread = problem.speeds.keys() - plan.keys()
         begin = alive | desired | plan.consumers
@@ -367,6 +358,24 @@ class Decider:
             opened = {c: class_for(problem, fastest[c]).name for c in fastest.keys() - problem.class_names.keys()}
             problem = replace(problem, class_names={**problem.class_names, **opened})
         return replace(question, problem=problem), plan
+
+    def _numbered(
+        self, question: Question, solved: Assignment, classes: Mapping[ConsumerId, ConsumerClass]
+    ) -> tuple[Question, Assignment]:
+        """The plan with numbers that consumers of their classes can have, and with what is not measured; and the
+        question with those classes."""
+        problem, desired, alive = question.problem, self.desired.consumers, self._staying
+        there_is = problem.class_names
+        planned = {**there_is, **{c: of.name for c, of in classes.items() if of in problem.every_class}}
+        others = {c for c, name in planned.items() if there_is.get(c, name) != name}
+        kept = (alive | desired | self._reserved) - others
+        idle = {each: there_is.get(each, ORDINARY) for each in sorted(alive - desired - self._reserved)}
+        plan = numbered(solved, kept, idle, self._free, planned)
+        if problem.classes:
+            new_ones = {c: planned.get(solved[p], ORDINARY) for p, c in plan.items() if c not in there_is}
+            problem = replace(problem, class_names={**there_is, **new_ones})
+        unmeasured = {p: c for p, c in self._with_unmeasured(solved).items() if p not in solved}
+        return replace(question, problem=problem), Assignment({**unmeasured, **plan})
 
     def _with_unmeasured(self, plan: Mapping[TopicPartition, ConsumerId]) -> Assignment:
         """The plan, and the partitions that have no speed yet where they are: what is not known is not moved."""

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.decide.decider import ROLLOUT
 from controller.settings import ControllerSettings
 from domain.consumer_class import ConsumerClass, class_names
-from domain.messages import Decision, DecisionKind, Restraint
+from domain.messages import ControlAction, Decision, DecisionKind, Restraint
 from domain.partitions import TopicPartition
 from tests.controller.world import World
 from tests.examples import examples
@@ -77,6 +78,7 @@ def test_a_partition_that_outgrows_its_consumer_gets_a_larger_one() -> None:
     assert classes(world) == ["large"]
     forced = next(decision for decision in carried_out(world) if decision.classes == {"large": (2,)})
     assert forced.grounds is DecisionKind.FORCED
+    assert "consumer 1 has 130 bytes/s to read, above its capacity of 100" in forced.triggers
     assert forced.assignment[0].reason == "it is faster than its consumer, and gets a larger one"
     assert (forced.price_before, forced.plan.price) == (1.0, 3.0)
 
@@ -102,11 +104,16 @@ def test_what_costs_less_waits_for_the_window_though_it_takes_more_consumers() -
     assert "large" not in classes(world)
 
 
-def test_what_costs_less_is_not_done_on_missing_data_and_two_such_plans_are_a_window_apart() -> None:
+@pytest.mark.parametrize("asked", [False, True], ids=["by itself", "asked for"])
+def test_what_costs_less_is_not_done_on_missing_data(asked: bool) -> None:
     world = a_group({0: 130.0, 1: 30.0, 2: 30.0})
     world.unknown = frozenset({p(7)})
+    go_on(world, {0: 40.0, 1: 30.0, 2: 30.0}, 6.0)
+    if asked:
+        world.ask(ControlAction.REPLAN)
     go_on(world, {0: 40.0, 1: 30.0, 2: 30.0})
     assert classes(world) == ["large"]
+    assert {each.grounds for each in world.decisions} >= ({DecisionKind.MANUAL} if asked else set())
     assert Restraint.MISSING_DATA in {each.by for each in world.decisions[-1].held_back}
 
 
@@ -149,17 +156,37 @@ def test_spares_are_ordinary_and_are_not_taken_for_others() -> None:
     assert classes(world) == ["ordinary", "ordinary"]
     go_on(world, {0: 150.0})
     assert classes(world) == ["large", "ordinary"]
+    go_on(world, {0: 60.0})
+    assert classes(world) == ["ordinary", "ordinary"]
 
 
-def test_a_consumer_that_is_replaced_gets_one_of_its_class() -> None:
-    world = a_group({0: 150.0, 1: 75.0, 2: 30.0})
-    before = classes(world)
+@pytest.mark.parametrize("spares", [0, 1])
+def test_a_consumer_that_is_replaced_gets_one_of_its_class(spares: int) -> None:
+    world = a_group({0: 150.0, 1: 75.0, 2: 30.0}, WITH_CLASSES.model_copy(update={"spare_consumers": spares}))
+    before, decided = classes(world), len(carried_out(world))
     world.began_with = dict.fromkeys(world.consumers, "old")
     world.revision = "new"
-    go_on(world, {0: 150.0, 1: 75.0, 2: 30.0}, 90.0)
+    go_on(world, {0: 150.0, 1: 75.0, 2: 30.0}, 120.0)
     assert world.converged
+    assert {decision.engine for decision in carried_out(world)[decided:]} == {ROLLOUT}
     assert {world.began_with[number] for number in world.consumers} == {"new"}
     assert classes(world) == before
+
+
+def test_a_number_that_was_given_to_a_consumer_of_another_class_meanwhile_is_not_taken_for_the_planned_one() -> None:
+    world = a_group({0: 70.0})
+    world.solver_s = 4.0
+    go_on(world, {0: 130.0}, 2.0)
+    assert world.questions
+    go_on(world, {0: 130.0, 1: 90.0}, 1.0)
+    assert alive(world) == {1: "ordinary", 2: "ordinary"}
+    decided = len(world.decisions)
+    while len(world.decisions) == decided:
+        go_on(world, {0: 130.0, 1: 90.0}, 0.5)
+    answer = world.decisions[-1]
+    assert answer.carried_out
+    assert answer.classes == {"large": (3,)}
+    assert {entry.partition: entry.consumer for entry in answer.assignment} == {0: 3, 1: 2}
 
 
 @pytest.mark.parametrize("refuses", [True, False], ids=["refused", "never ready"])

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from controller.decide.sizes import Size, Sizes, size
 from controller.settings import ControllerSettings
+from domain.consumer_class import ConsumerClass
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
 from tests.controller.world import World
@@ -114,3 +115,13 @@ def test_no_consumer_is_given_up_while_a_lag_is_not_known(unknown: frozenset[Top
     world.lags_unknown = frozenset()
     world.settle()
     assert len(world.consumers) == 1
+
+
+@pytest.mark.parametrize(("speed", "total"), [(30.0, 100.0), (150.0, 400.0), (500.0, 500.0)])
+def test_a_backlog_makes_no_partition_need_a_larger_consumer_than_its_write_speed_does(
+    speed: float, total: float
+) -> None:
+    classes = [ConsumerClass("large", 400.0, 3.0), ConsumerClass("small", 50.0, 0.6)]
+    sizes = Sizes(recovery_time_s=10, capacity=100, classes=classes)
+    sizes.measured(0, WriteSpeeds(0, {P: speed}, lags={P: Lag(1, 1e6, None)}))
+    assert sizes.present[P].total == total
