@@ -1,5 +1,6 @@
 """The page in a real browser, on a board that was told a story."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,7 +10,8 @@ from playwright.sync_api import Browser, expect
 from app.status.app import make_app
 from app.status.board import Board
 from app.status.server import StatusServer
-from domain.messages import ControlAction, TopicsOfSource
+from domain.consumer_class import ConsumerClass
+from domain.messages import ControlAction, ControllerClaim, Standing, TopicsOfSource
 from tests.app.status_messages import HOSTILE, SETTINGS, Clock, registry_of, told_board
 from tests.page_watch import DESKTOP, PHONE, opened, serious_faults
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
@@ -41,6 +43,28 @@ def test_the_bars_show_who_reads_what_and_what_is_wrong(browser: Browser, served
         expect(page.locator(".part.oversized")).to_have_count(1)
         expect(page.locator(".part.unknown")).to_have_text("?")
         expect(page.locator("#t-partitions-note")).to_contain_text("1 moving, 1 unknown, 1 oversized")
+
+
+def test_a_consumer_of_another_class_is_drawn_against_its_own_capacity(browser: Browser) -> None:
+    board = Board("billing", SETTINGS.with_classes([ConsumerClass("large", 400.0, 3.0)]), Clock())
+    board.leads(1)
+    board.heard(write_speeds(BEGAN, {"orders-0": 200.0, "orders-1": 50.0}))
+    board.heard(report(1, BEGAN, "orders-0"))
+    board.heard(report(2, BEGAN, "orders-1"))
+    standing = Standing(began_at=BEGAN, counted_on=(1, 2), classes={"large": (1,)})
+    board.heard(ControllerClaim(epoch=1, incarnation="a", sent_at=BEGAN, standing=standing))
+    server = StatusServer("127.0.0.1", 0)
+    with (
+        server.serve(make_app(board, registry_of(board), stopping=server.stopping)),
+        opened(browser, server.url) as page,
+    ):
+        expect(page.locator(".row .load b")).to_have_text([re.compile("^50.%$")] * 2)
+        expect(page.locator(".row .why").first).to_have_text("large")
+        marks = page.evaluate(
+            "[...document.querySelectorAll('.row')].map((row) => parseFloat(row.style.getPropertyValue('--capacity')))"
+        )
+        assert marks[0] == pytest.approx(4 * marks[1])
+        assert serious_faults(page) == []
 
 
 def test_clocks_that_differ_are_named_with_whose_and_by_how_much(browser: Browser, served: Served) -> None:
