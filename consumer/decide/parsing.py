@@ -50,7 +50,10 @@ def parsed(columns: Sequence[Column], value: bytes | None) -> list[Any]:
         raise UnparsableError(f"the value is no JSON: {error}") from error
     if type(document) is not dict:
         raise UnparsableError("the value is no JSON object")
-    return [_field(column, document) for column in columns]
+    try:
+        return [_field(column, document) for column in columns]
+    except RecursionError as error:  # what could just be parsed may be too deep to be written as text
+        raise UnparsableError("the value is nested too deeply") from error
 
 
 def parsed_columns(

@@ -90,3 +90,14 @@ def test_whatever_comes_has_a_row_and_a_value_or_an_error(values: list[bytes]) -
     arrays, errors = parsed_columns(columns, values)
     assert [len(array) for array in arrays] == [len(values)] * len(columns)
     assert len(errors) == len(values)
+
+
+def test_a_value_that_can_just_be_parsed_and_not_be_written_as_text_is_one_that_does_not_follow_the_schema() -> None:
+    refused = 0
+    for kind in ("json", "int"):
+        for depth in range(500, 1_100):
+            try:
+                parsed([Column("a", kind, ("a",))], b'{"a":' + b"[" * depth + b"]" * depth + b"}")
+            except UnparsableError:
+                refused += 1
+    assert refused > 0
