@@ -6,10 +6,14 @@ lake passes over one that is not newer than the newest it has seen, without an e
 
 That is also how a writer is sealed: after an append of nothing under its name, with the highest version there is, the
 lake refuses what that writer has under way, and passes over all that it sends later.
+
+A record that its topic's table refuses goes to the dead letters under a name that is its own, whoever appends it: it is
+there once though several processes come upon it, one after the other.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from itertools import cycle
 from types import MappingProxyType
 
@@ -20,11 +24,30 @@ from pyspark.sql import DataFrame, SparkSession
 
 from consumer.decide.append_note import AppendNote, last_appended
 from consumer.decide.columns import NO_SCHEMAS, Column
-from consumer.decide.location import NO_NAMES, location, log_store_settings, of_one_writer, quoted
+from consumer.decide.location import (
+    DEAD_LETTERS,
+    NO_NAMES,
+    dead_letters,
+    location,
+    log_store_settings,
+    of_one_writer,
+    quoted,
+)
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span, Term, terms
-from consumer.session import NO_CONF, LakeError, brief, is_remote, let_go, naming, open_session, unless_missing
-from consumer.table import COLUMNS, creation
+from consumer.session import (
+    NO_CONF,
+    LakeError,
+    RefusedError,
+    brief,
+    is_of_a_record,
+    is_remote,
+    let_go,
+    naming,
+    open_session,
+    unless_missing,
+)
+from consumer.table import SCHEMA, columns_in_sql, creation
 
 LAST_VERSION = 2**63 - 1
 """Higher than any that a writer appends under."""
@@ -40,6 +63,12 @@ SEAL_TRIES = 5
 
 CONFLICT = "DELTA_CONCURRENT_TRANSACTION"
 """What Delta Lake calls it that something else was appended under the same name meanwhile."""
+
+OF_DEAD_LETTERS = (Column("reason", "string", ()),)
+"""What their table has beside the columns of every record."""
+
+AS_IN_KAFKA = ["topic", "partition", "offset", "timestamp", "key", "value", "headers"]
+"""The columns that are the same whoever reads a record when."""
 
 NO_EPOCHS: Mapping[int, int] = MappingProxyType({})
 
@@ -77,6 +106,8 @@ class Lake:
         self._writer = writer
         self._session: SparkSession | None = None
         self._created: set[str] = set()
+        self._asked: dict[str, int] = {}
+        """The newest version under which anything was to be appended, by table."""
         self._sealed: set[tuple[str, str]] = set()
         """The tables and writers that are known to be sealed, as they are for ever."""
 
@@ -107,11 +138,35 @@ class Lake:
             epochs: of the leaders that took the last record of each partition, as far as they are known.
 
         Raises:
+            RefusedError: the table refuses a record among them. None of them is there, or will be under this version.
             LakeError: they may or may not have been appended; the same call again settles it.
         """
         with self._asking(topic) as (session, table):
-            note = _note(self._writer, rows, epochs)
-            self._append(session, table, topic, session.createDataFrame(rows), self._writer, version, note)
+            is_first = self._asked.get(table, 0) < version
+            self._asked[table] = version
+            note, columns = _note(self._writer, rows, epochs), self._columns.get(topic, ())
+            try:
+                self._append(session, table, columns, session.createDataFrame(rows), self._writer, version, note)
+            except Exception as error:  # a class of Spark Connect's, or of a JVM's
+                if not is_of_a_record(error):
+                    raise
+                if is_first or not self._has_settled(session, table, columns, version, note):
+                    raise RefusedError(f"{table}: {brief(error)}") from error
+
+    def set_aside(self, topic: str, record: pa.Table, reason: str, epochs: Mapping[int, int] = NO_EPOCHS) -> None:
+        """Appends a record that its topic's table refuses to the dead letters, unless it is there already, whoever
+        appended it.
+
+        Raises:
+            LakeError: that is not certain; the same call again settles it.
+        """
+        table = dead_letters(self._root)
+        row = record.select(SCHEMA.names).append_column("reason", pa.array([reason]))
+        with self._asking_of(table) as session:
+            name, note = f"{DEAD_LETTERS}/{_digest(row)}", _note(self._writer, row, epochs, topic)
+            self._append(session, table, OF_DEAD_LETTERS, session.createDataFrame(row), name, 1, note)
+        place = {name: row[name][0].as_py() for name in ("partition", "offset")}
+        log.warning("a record was set aside", topic=topic, **place, reason=reason)
 
     def seal(self, topic: str, writer: str) -> None:
         """From now on nothing that `writer` appends to the table of `topic` takes effect.
@@ -122,14 +177,7 @@ class Lake:
         with self._asking(topic) as (session, table):
             if (table, writer) in self._sealed:
                 return
-            for tries_left in reversed(range(SEAL_TRIES)):
-                try:
-                    self._append(session, table, topic, session.createDataFrame([], COLUMNS), writer, LAST_VERSION)
-                except Exception as error:  # a class of Spark Connect's, or of a JVM's
-                    if not tries_left or CONFLICT not in str(error):
-                        raise
-                else:
-                    break
+            self._take_name(session, table, self._columns.get(topic, ()), writer, LAST_VERSION)
             self._sealed.add((table, writer))
         log.info("a writer was sealed", writer=writer, table=table)
 
@@ -143,11 +191,25 @@ class Lake:
         """
         with self._asking(topic) as (session, table):
             try:
-                entries = session.sql(f"DESCRIBE HISTORY delta.`{quoted(table)}` LIMIT {NEWEST_ENTRIES}")
-                return last_appended((row[0] for row in entries.select("userMetadata").collect()), partitions)
+                return last_appended(_notes(session, table), partitions)
             except AnalysisException as error:  # such as: there is no table
                 log.info("a table does not tell what was appended last", table=table, reason=brief(error))
         return {}
+
+    def last_set_aside(self, topic: str, partitions: Collection[int]) -> dict[int, Reached]:
+        """The record of each of these partitions that was set aside last.
+
+        As the log of the dead letters tells it; those of which its newest entries do not tell are left out.
+
+        Raises:
+            LakeError: the lake does not answer.
+        """
+        table = dead_letters(self._root)
+        with self._asking_of(table) as session:
+            try:
+                return last_appended(_notes(session, table), partitions, topic)
+            except AnalysisException:  # nothing was ever set aside
+                return {}
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
         """The highest offset of each partition that has rows in the table of `topic`.
@@ -188,28 +250,57 @@ class Lake:
     @contextmanager
     def _asking(self, topic: str) -> Iterator[tuple[SparkSession, str]]:
         """The session and the table of `topic`; what goes wrong with them is a LakeError that names the table."""
+        table = location(self._root, topic, self._tables)
+        with self._asking_of(table) as session:
+            yield session, table
+
+    @contextmanager
+    def _asking_of(self, table: str) -> Iterator[SparkSession]:
         session = self._session
         if session is None:
             raise LakeError("there is no Spark session")
-        table = location(self._root, topic, self._tables)
         with naming(table):
-            yield session, table
+            yield session
+
+    def _has_settled(
+        self, session: SparkSession, table: str, columns: Sequence[Column], version: int, note: str
+    ) -> bool:
+        """Whether rows with this note were appended under the version, which nothing is from now on.
+
+        The request before, of which no answer came, may have found the table as it was, or find it as it will be.
+        """
+        self._take_name(session, table, columns, self._writer, version)
+        return note in _notes(session, table)
+
+    def _take_name(
+        self, session: SparkSession, table: str, columns: Sequence[Column], writer: str, version: int
+    ) -> None:
+        """Nothing that `writer` appends to the table under this version, or an earlier one, takes effect any more."""
+        for tries_left in reversed(range(SEAL_TRIES)):
+            nothing = session.createDataFrame([], columns_in_sql(columns))
+            try:
+                self._append(session, table, columns, nothing, writer, version)
+            except Exception as error:  # a class of Spark Connect's, or of a JVM's
+                if not tries_left or CONFLICT not in str(error):
+                    raise
+            else:
+                return
 
     def _append(
         self,
         session: SparkSession,
         table: str,
-        topic: str,
+        columns: Sequence[Column],
         rows: DataFrame,
         writer: str,
         version: int,
         note: str | None = None,
     ) -> None:
-        if topic not in self._created:
-            self._create(session, creation(table, self._columns.get(topic, ())), table)
-            self._created.add(topic)
+        if table not in self._created:
+            self._create(session, creation(table, columns), table)
+            self._created.add(table)
         append = rows.write.format("delta").mode("append").option("txnAppId", writer).option("txnVersion", version)
-        if topic in self._columns:
+        if columns:
             append = append.option("mergeSchema", "true")  # a schema may have got more columns
         if note is not None:
             append = append.option("userMetadata", note)
@@ -227,10 +318,21 @@ class Lake:
                 return
 
 
-def _note(writer: str, rows: pa.Table, epochs: Mapping[int, int]) -> str:
+def _note(writer: str, rows: pa.Table, epochs: Mapping[int, int], topic: str | None = None) -> str:
     last = rows.group_by("partition").aggregate([("offset", "max")])
     offsets = zip(last["partition"].to_pylist(), last["offset_max"].to_pylist(), strict=True)
-    return AppendNote(writer=writer, last_offsets=dict(offsets), last_epochs=epochs).model_dump_json()
+    return AppendNote(writer=writer, last_offsets=dict(offsets), last_epochs=epochs, topic=topic).model_dump_json()
+
+
+def _digest(row: pa.Table) -> str:
+    """Of the record as it lies in Kafka: another one at the same place, of a log that was cut off, has another."""
+    return sha256(repr(row.select(AS_IN_KAFKA).to_pylist()).encode()).hexdigest()
+
+
+def _notes(session: SparkSession, table: str) -> list[str | None]:
+    """Of the newest entries of the table's log, the newest first."""
+    entries = session.sql(f"DESCRIBE HISTORY delta.`{quoted(table)}` LIMIT {NEWEST_ENTRIES}")
+    return [row[0] for row in entries.select("userMetadata").collect()]
 
 
 def _last(rows: DataFrame) -> dict[int, int]:

@@ -33,13 +33,14 @@ from consumer.decide.commands import Holding
 from consumer.decide.machine import ConsumerError as ConsumerError
 from consumer.decide.machine import ConsumerMachine
 from consumer.decide.machine import LeaseError as LeaseError
+from consumer.decide.parts import Part
 from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config, reading_config
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
-from consumer.session import LakeError, SparkGoneError
+from consumer.session import LakeError, RefusedError, SparkGoneError
 from consumer.settings import ConsumerSettings
 from consumer.table import rows
 from consumer.threads import in_thread
@@ -172,9 +173,12 @@ class _Process:
                 self._ask(ask, self.lake.connect)
             case actions.TakeOver(ask=ask):
                 self._ask(ask, lambda: self._take_over(action))
-            case actions.Write(ask=ask, topic=topic, version=version, batch=batch):
-                table = self._rows_of(topic, batch)
-                self._ask(ask, lambda: self.lake.append(topic, version, table, batch.epochs))
+            case actions.Write(ask=ask, topic=topic, version=version, batch=batch, part=part):
+                table, epochs = self._rows_of(topic, batch, part), batch.epochs(whole=part.is_whole)
+                self._ask(ask, lambda: self.lake.append(topic, version, table, epochs))
+            case actions.SetAside(ask=ask, topic=topic, batch=batch, part=part, reason=reason):
+                record, epochs = self._rows_of(topic, batch, part), batch.epochs(whole=part.is_whole)
+                self._ask(ask, lambda: self.lake.set_aside(topic, record, reason, epochs))
             case actions.Commit(ask=ask, positions=committed):
                 self._ask(ask, lambda: self.offsets.commit(committed))
             case actions.StopReading(partitions=partitions):
@@ -211,7 +215,8 @@ class _Process:
         except SparkGoneError:
             raise
         except (LakeError, ClaimsError, KafkaException) as error:
-            return events.Failed(now, ask, in_one_line(error), of_lake=isinstance(error, LakeError))
+            of_lake, of_record = isinstance(error, LakeError), isinstance(error, RefusedError)
+            return events.Failed(now, ask, in_one_line(error), of_lake, of_record)
 
     def _take_place(self) -> None:
         """Nobody has heard of this process before: no command is for it yet, and nobody wants to fence it."""
@@ -229,9 +234,10 @@ class _Process:
         )
         return take_over(partitions, seal, self.writer, self.offsets, self.lake, self.group, require_right)
 
-    def _rows_of(self, topic: str, batch: Batch) -> pa.Table:
-        """The batch as it is written, also when it is written again; it lets its records go."""
+    def _rows_of(self, topic: str, batch: Batch, part: Part) -> pa.Table:
+        """A part of the batch as it is written, also when it is written again; the batch lets its records go."""
         if batch not in self.rows:
             today = datetime.now(UTC).date()
             self.rows[batch] = rows(batch.take()[topic], today, self.columns.get(topic, ()))
-        return self.rows[batch]
+        whole = self.rows[batch]
+        return whole if part.is_whole else whole.take(pa.array(range(part.first, part.end)))  # PySpark takes no slices

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 import structlog
 from pyspark.errors import AnalysisException
@@ -58,8 +58,19 @@ _NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PA
 """What Spark calls a table that does not exist."""
 
 
+_OF_A_VALUE = ("22", "23")
+"""How the states begin that SQL has for a value that is none, and for a constraint that one violates."""
+
+_NO_VALUES = "DELTA_MISSING_NOT_NULL_COLUMN_VALUE"
+"""What Delta Lake calls it that a column that may not be null is none of those that are written."""
+
+
 class LakeError(RuntimeError):
     """Spark did not do what it was asked; what that was may or may not have happened."""
+
+
+class RefusedError(LakeError):
+    """A table refuses a record of what was to be appended: nothing of that is in it, and never will be."""
 
 
 class SparkGoneError(LakeError):
@@ -107,10 +118,28 @@ def let_go(session: SparkSession) -> None:
 
 def brief(error: BaseException) -> str:
     """What the error says in one line of at most 300 characters: of an error of gRPC its details, else its first."""
-    text = str(error).strip()
+    text = str(_of_jvm(error) or error).strip()
     details = re.search(r'^\s*details = "(.*)"$', text, re.MULTILINE)
     line = details[1] if details else text.partition("\n")[0]
     return f"{type(error).__name__}: {line[:300]}" if line else type(error).__name__
+
+
+def is_of_a_record(error: BaseException) -> bool:
+    """Whether an append failed because of what a record holds: a constraint, a length or a computed column of the table
+    does not take it.
+
+    By the state that the standard of SQL gives such errors. Spark has the same for tables that could take no record at
+    all: analysis, which comes before any record is looked at, and a column without which there can be no row.
+    """
+    told: Any = _of_jvm(error) or error
+    if isinstance(error, AnalysisException) or not hasattr(told, "getSqlState"):
+        return False
+    return str(told.getSqlState())[:2] in _OF_A_VALUE and told.getCondition() != _NO_VALUES
+
+
+def _of_jvm(error: BaseException) -> Any:
+    """What was thrown in the JVM of this process, where PySpark has no class for it."""
+    return getattr(error, "java_exception", None)
 
 
 @contextmanager
@@ -118,6 +147,8 @@ def naming(table: str) -> Iterator[None]:
     """Within it the table is used: what goes wrong is a LakeError that names it."""
     try:
         yield
+    except LakeError:
+        raise
     except Exception as error:  # whatever gRPC, Arrow and Spark raise: to the caller it is one and the same
         raise LakeError(f"{table}: {brief(error)}") from error
 

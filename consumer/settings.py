@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from consumer.decide.columns import OF_EVERY_RECORD, TYPES, Column
-from consumer.decide.location import ROOTED, S3A, location, log_store_settings, of_one_writer, schemes
+from consumer.decide.location import ROOTED, S3A, dead_letters, location, log_store_settings, of_one_writer, schemes
 from consumer.decide.out_of_range import BeyondEnd
 from domain.assignment import ConsumerId
 from domain.consumer_class import CLASS_NAME, HIGHEST_PRICE, LOWEST_PRICE, ORDINARY, ConsumerClass
@@ -114,6 +114,10 @@ class ConsumerSettings(BaseModel):
     group's offset was set anew and the consumer restarted. Neither reads anything twice."""
     write_limit_s: Annotated[Seconds, Field(le=86_400)] = 60.0
     """A write to the lake that takes longer has failed."""
+    most_dead_letters: Annotated[int, Field(ge=0, le=10_000)] = 20
+    """Records of a topic that are written to the table `_dead_letters` under `lake_root` where its own table refuses
+    them: so many of one batch, or of several one after the other of which the table takes none. Each is found with some
+    ten appends. Of a table that refuses more, nothing more is read until it takes them. 0: none is set aside."""
     renew_claims_s: Annotated[Seconds, Field(ge=1, le=604_800)] = 86_400.0
     """What a consumer has committed it commits again after so long, for Kafka forgets commits and transactional ids
     that are not used for some time: less than the brokers' `offsets.retention.minutes` and
@@ -221,6 +225,8 @@ class ConsumerSettings(BaseModel):
             other = topics.setdefault(table, topic) if by_default == topic else by_default
             if other != topic:
                 raise ValueError(f"tables gives the topic {topic} the table of the topic {other}, {table}")
+            if table == dead_letters(self.lake_root):
+                raise ValueError(f"tables gives the topic {topic} the table of the dead letters, {table}")
         return self
 
     @property

@@ -20,15 +20,19 @@ LATEST_MS = 253_402_300_799_999
 """The end of the year 9999: timestamps beyond it are no dates to most who read them."""
 
 
+def columns_in_sql(columns: Sequence[Column]) -> str:
+    """The columns of a table, those of a schema last."""
+    return COLUMNS + "".join(f", `{quoted(column.name)}` {column.kind.sql}" for column in columns)
+
+
 def creation(table: str, columns: Sequence[Column] = ()) -> str:
     """The SQL statement that creates the table at this location where there is none.
 
     Statistics are kept of the columns that are asked for ranges, not of keys and values. A checkpoint of the log takes
     as long as some appends, and longer the more files a table has: one in 50 commits, not in 10, keeps cycles even.
     """
-    of_schema = "".join(f", `{quoted(column.name)}` {column.kind.sql}" for column in columns)
     return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{quoted(table)}` ({COLUMNS}{of_schema}) USING DELTA "
+        f"CREATE TABLE IF NOT EXISTS delta.`{quoted(table)}` ({columns_in_sql(columns)}) USING DELTA "
         "PARTITIONED BY (ingest_date) TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'partition,offset,timestamp', "
         "'delta.checkpointInterval' = '50')"
     )

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from consumer.decide.location import NO_NAMES, location, quoted
+from consumer.decide.location import NO_NAMES, dead_letters, location, quoted
 from consumer.session import NO_CONF, session_for, unless_missing
 from domain.partitions import TopicPartition
 
-_ACCOUNT = "partition, count(offset), count(DISTINCT offset), min(offset), max(offset)"
+_ACCOUNT = "partition, count(offset), count(DISTINCT offset), min(offset), max(offset), count_if(set_aside)"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -20,6 +20,8 @@ class PartitionAccount:
     distinct_offsets: int
     first_offset: int
     last_offset: int
+    dead_letters: int = 0
+    """So many of the rows are in the table of the dead letters."""
 
     @property
     def doubled(self) -> int:
@@ -40,7 +42,8 @@ def verify(
     tables: Mapping[str, str] = NO_NAMES,
     conf: Mapping[str, str] = NO_CONF,
 ) -> dict[TopicPartition, PartitionAccount]:
-    """The account of each partition of `topics` that has a row; topics without a table have none.
+    """The account of each partition of `topics` that has a row, in its topic's table or among the dead letters; topics
+    without a table have none.
 
     Args:
         spark: `sc://host:port` of a Spark Connect server, or a master.
@@ -52,16 +55,30 @@ def verify(
     Raises:
         LakeError: Spark does not answer.
     """
+    aside = dead_letters(lake_root)
     with session_for(spark, lake_root, conf) as session:
+        letters = aside if _is_there(session, aside) else None
         return {
             partition: account
             for topic in sorted(set(topics))
-            for partition, account in _accounts(session, topic, location(lake_root, topic, tables))
+            for partition, account in _accounts(session, topic, location(lake_root, topic, tables), letters)
         }
 
 
-def _accounts(session: SparkSession, topic: str, table: str) -> list[tuple[TopicPartition, PartitionAccount]]:
+def _is_there(session: SparkSession, table: str) -> bool:
     with unless_missing():
-        found = session.sql(f"SELECT {_ACCOUNT} FROM delta.`{quoted(table)}` GROUP BY partition").collect()  # noqa: S608
+        return bool(session.read.format("delta").load(table).columns)
+    return False
+
+
+def _accounts(
+    session: SparkSession, topic: str, table: str, letters: str | None
+) -> list[tuple[TopicPartition, PartitionAccount]]:
+    rows = f"SELECT partition, offset, false AS set_aside FROM delta.`{quoted(table)}`"  # noqa: S608
+    if letters is not None:
+        of_topic = f"topic = CAST(X'{topic.encode().hex()}' AS STRING)"
+        rows += f" UNION ALL SELECT partition, offset, true FROM delta.`{quoted(letters)}` WHERE {of_topic}"  # noqa: S608
+    with unless_missing():
+        found = session.sql(f"SELECT {_ACCOUNT} FROM ({rows}) GROUP BY partition").collect()  # noqa: S608
         return sorted((TopicPartition(topic, row[0]), PartitionAccount(*row[1:])) for row in found)
     return []

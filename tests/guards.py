@@ -290,8 +290,8 @@ GUARDS = (
         "A seal has the highest version that there is",
         "it has the lowest",
         "consumer/lake.py",
-        "session.createDataFrame([], COLUMNS), writer, LAST_VERSION)",
-        "session.createDataFrame([], COLUMNS), writer, 0)",
+        "self._columns.get(topic, ()), writer, LAST_VERSION)",
+        "self._columns.get(topic, ()), writer, 0)",
         ["tests/consumer/test_lake_names.py::test_nothing_of_a_writer_that_is_sealed_takes_effect"],
         ["tests/consumer/test_lake.py::test_a_writer_that_is_sealed_writes_no_more_and_others_do"],
     ),
@@ -398,6 +398,49 @@ GUARDS = (
         [f"{RUNNER}::test_a_take_over_that_was_given_up_puts_the_rightful_reader_out_of_action_no_more"],
         [f"{CONSUMER}::test_a_take_over_that_is_not_wanted_any_more_puts_the_rightful_reader_out_of_action_no_more"],
     ),
+    # Dead letters
+    Guard(
+        "What was refused is tried again under another name",
+        "it keeps its name, which the lake passes over",
+        "consumer/decide/machine.py",
+        "        if part is None:\n            self._name(write)\n",
+        "        if part is None:\n",
+        [
+            "tests/consumer/test_consumer_machine.py"
+            "::test_what_was_refused_is_tried_under_another_name_for_the_lake_would_pass_over_it_under_the_same"
+        ],
+        [],
+    ),
+    Guard(
+        "A record that was set aside behind the last row is not tried again by who takes over",
+        "the dead letters are not asked",
+        "consumer/decide/takeover.py",
+        "    aside = lake.last_set_aside(topic, claimed) if claimed else {}\n",
+        "    aside: dict[int, Reached] = {}\n",
+        [f"{RUNNER}::test_a_record_that_is_refused_is_set_aside_once_wherever_its_reader_freezes[is set aside-True]"],
+        [],
+    ),
+    Guard(
+        "A refusal is told once nothing under its name can come any more",
+        "the name is left to a request that may still be under way",
+        "consumer/lake.py",
+        "                if is_first or not self._has_settled(session, table, columns, version, note):\n",
+        "                if True:\n",
+        [],
+        [
+            "tests/consumer/test_dead_letters.py"
+            "::test_what_was_refused_never_comes_though_it_was_asked_for_before_and_the_table_takes_it_now"
+        ],
+    ),
+    Guard(
+        "A dead letter is named by its record, whoever writes it",
+        "by its writer",
+        "consumer/lake.py",
+        'name, note = f"{DEAD_LETTERS}/{_digest(row)}"',
+        'name, note = f"{self._writer}/{_digest(row)}"',
+        ["tests/consumer/test_lake_names.py::test_a_dead_letter_is_there_once_whoever_appends_it"],
+        ["tests/consumer/test_dead_letters.py::test_a_record_is_set_aside_once_with_all_that_it_is_and_why"],
+    ),
     # The claim
     Guard(
         "Commits claim the partition",
@@ -465,8 +508,9 @@ GUARDS = (
         "What is committed is in the lake",
         "it is committed before it is written",
         "consumer/decide/machine.py",
-        "        self._version += 1\n",
-        "        self._version += 1\n        self._claim(batch.positions)\n        self._commit()\n",
+        "        batch = gathered.batch\n        self._version += 1\n",
+        "        batch = gathered.batch\n        self._version += 1\n"
+        "        self._claim(batch.positions)\n        self._commit()\n",
         [EXPLORED, f"{RUNNER}::test_what_is_committed_is_in_the_lake"],
         [f"{KILLED}[SIGKILL-before-write-2-3]"],
     ),
@@ -474,7 +518,7 @@ GUARDS = (
         "A stop is acknowledged once what was being written is committed",
         "it is obeyed while a batch is written",
         "consumer/decide/machine.py",
-        "if any(not write.failures and stopped & write.positions.keys() for write in self._writes.values()):",
+        "if any(write.progresses and stopped & write.positions.keys() for write in self._writes.values()):",
         "if False:",
         [
             f"{RUNNER}::test_a_stop_is_acknowledged_once_what_was_being_written_is_committed",

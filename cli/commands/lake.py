@@ -43,7 +43,7 @@ def verify(
         bool, typer.Option("--allow-gaps", help="Offsets without a row are no fault (transactions, compaction).")
     ] = False,
 ) -> None:
-    """Prints the account of each partition that has rows.
+    """Prints the account of each partition that has rows; the dead letters of it are rows, too.
 
     Raises:
         KcgaError: rows are doubled, or missing; or the lake cannot be counted.
@@ -140,16 +140,17 @@ def _fields(partition: TopicPartition, account: PartitionAccount) -> dict[str, o
         "last_offset": account.last_offset,
         "doubled": account.doubled,
         "missing": account.missing,
+        "dead_letters": account.dead_letters,
     }
 
 
 def _table(accounts: dict[TopicPartition, PartitionAccount]) -> Table:
     table = Table("partition", box=None, pad_edge=False)
-    for heading in ("rows", "first offset", "last offset", "doubled", "missing"):
+    for heading in ("rows", "first offset", "last offset", "doubled", "missing", "dead letters"):
         table.add_column(heading, justify="right")
     for partition, account in sorted(accounts.items()):
-        figures = (account.rows, account.first_offset, account.last_offset, account.doubled, account.missing)
-        table.add_row(str(partition), *(f"{figure:,}" for figure in figures))
+        told = (account.rows, account.first_offset, account.last_offset, account.doubled, account.missing)
+        table.add_row(str(partition), *(f"{figure:,}" for figure in (*told, account.dead_letters)))
     return table
 
 

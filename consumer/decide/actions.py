@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from consumer.decide.batch import Batch
 from consumer.decide.claims import Committed
+from consumer.decide.parts import Part
 from consumer.decide.reached import Reached
 from domain.messages import ConsumerReport
 from domain.partitions import TopicPartition
@@ -35,12 +36,23 @@ class TakeOver(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Append the records of one topic, under the same version as often as need be."""
+    """Append a part of the records of one topic, under the same version as often as need be."""
 
     ask: int
     topic: str
     version: int
     batch: Batch
+    part: Part
+
+
+class SetAside(NamedTuple):
+    """Write a record, which is the part, to the dead letters, for the table of its topic refuses it."""
+
+    ask: int
+    topic: str
+    batch: Batch
+    part: Part
+    reason: str
 
 
 class Commit(NamedTuple):
@@ -93,5 +105,5 @@ class Wait(NamedTuple):
     seconds: float
 
 
-Ask = TakePlace | OpenSession | TakeOver | Write | Commit
+Ask = TakePlace | OpenSession | TakeOver | Write | SetAside | Commit
 Action = Ask | StopReading | ReadFrom | HoldBack | Resume | Send | Note | Fetch | Wait

@@ -112,12 +112,14 @@ class Batch:
         taken, self.by_topic = self.by_topic, {}
         return taken
 
-    @property
-    def epochs(self) -> dict[int, int]:
+    def epochs(self, *, whole: bool) -> dict[int, int]:
         """Of the leaders that took the last record of each partition, as far as they are known; of a batch of one
-        topic."""
-        spans = self._spans.items()
-        return {partition.partition: span.last.epoch for partition, span in spans if span.last.epoch is not None}
+        topic. Of a part of it, where one leader took all that it has of the partition."""
+        return {
+            partition.partition: span.last.epoch
+            for partition, span in self._spans.items()
+            if span.last.epoch is not None and (whole or span.first.epoch == span.last.epoch)
+        }
 
     @property
     def record_bytes(self) -> float:

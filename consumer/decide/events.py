@@ -59,6 +59,8 @@ class Failed(NamedTuple):
     fault: str
     of_lake: bool = False
     """Whether the lake, or its session, is at fault."""
+    of_record: bool = False
+    """Whether a record is, of what was to be appended: nothing of that is in the table."""
 
 
 Event = Looked | Fetched | Done | Failed

@@ -7,6 +7,7 @@ from consumer.decide.actions import Note
 from consumer.decide.batch import Batch
 from consumer.decide.claims import Committed
 from consumer.decide.commands import Holding
+from consumer.decide.parts import Part
 from consumer.decide.reached import Reached
 from domain.messages import Read
 from domain.partitions import TopicPartition
@@ -46,9 +47,18 @@ class Write(Job):
     topic: str
     version: int
     batch: Batch
+    part: Part
+    """Of the batch: what is written next."""
     reads: tuple[Read, ...]
     positions: dict[TopicPartition, Reached]
-    """To be committed once it is written."""
+    """To be committed once all of it is written."""
+    refusal: str = ""
+    """What the table said of a record that it refused."""
+
+    @property
+    def progresses(self) -> bool:
+        """Whether nothing is amiss but a record, which is looked for."""
+        return not self.failures or (self.failures == 1 and not self.part.is_whole)
 
 
 @dataclass(slots=True)

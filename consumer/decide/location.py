@@ -14,6 +14,9 @@ _OF_ONE_WRITER = ("s3", S3A, "s3n")
 """Schemes on which a file can be written over that another has just written: what Delta Lake's log is safe with there
 by default is one JVM that writes."""
 
+DEAD_LETTERS = "_dead_letters"
+"""The folder of the table of records that their topics' tables refuse: no topic has it by default."""
+
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -25,6 +28,11 @@ def location(lake_root: str, topic: str, tables: Mapping[str, str] = NO_NAMES) -
     """
     folder = tables.get(topic) or (f"-{topic}" if topic[0] in "_.-" else topic)
     return folder.rstrip("/") if ROOTED.match(folder) else f"{lake_root.rstrip('/')}/{folder}"
+
+
+def dead_letters(lake_root: str) -> str:
+    """The folder of the table of the dead letters."""
+    return f"{lake_root.rstrip('/')}/{DEAD_LETTERS}"
 
 
 def quoted(table: str) -> str:

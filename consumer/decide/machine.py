@@ -11,12 +11,15 @@ Before a partition is read it is taken over (`consumer.decide.takeover`), beside
 is released before a stop is acknowledged. Whatever is interrupted when, the next reader begins at the first record that
 is not in the lake, and nobody else writes it.
 
+Where a table refuses a record, its batch is halved until that is found (`consumer.decide.parts`), and set aside.
+
 Whatever is asked of others has a limit. What does not succeed within it is reported, and tried again after a pause: a
 write or a take-over for its topic alone; a place, a session and a commit for `give_up_after_s`, since
 then only a new process may help. At every turn the lease is looked at first (`consumer.decide.lease`).
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import groupby
 
@@ -27,6 +30,7 @@ from consumer.decide.claims import RELEASED, Committed, claim, writer
 from consumer.decide.commands import Holding
 from consumer.decide.cycle import FetchPhase, Gathering
 from consumer.decide.lease import Lease
+from consumer.decide.parts import Part
 from consumer.decide.rate import Pace, SaturatedRate
 from consumer.decide.reached import Reached
 from consumer.settings import ConsumerSettings
@@ -36,7 +40,7 @@ from domain.partitions import TopicPartition
 LOOK_EVERY_S = 0.1
 """How often a wait looks at what else there is to do."""
 TOLD_FOR_S = 600.0
-"""How long reports tell of what was passed over."""
+"""How long reports tell of what was passed over or set aside."""
 
 
 class ConsumerError(RuntimeError):
@@ -104,10 +108,14 @@ class ConsumerMachine:
         self._lease: Lease | None = None
         """From the first report on."""
         self._look = events.Looked(now)
-        self._passed_over: tuple[str | None, float] = None, -math.inf
-        """What was passed over last, and until when it is told."""
+        self._told: tuple[str | None, float] = None, -math.inf
+        """What was passed over or set aside last, and until when it is told."""
         self._lost = 0
         """Offsets that were deleted before they were read."""
+        self._dead_letters = 0
+        """Records that are in no table of a topic."""
+        self._in_vain: Counter[str] = Counter()
+        """By topic, records that were set aside since its table last took any."""
         self._rate = SaturatedRate()
         self._pace = Pace(settings.rate_limit)
         self._record_bytes = 0.0
@@ -175,7 +183,7 @@ class ConsumerMachine:
                 if self._lease is not None and event.arrived is not None:
                     self._lease = self._lease.renewed(event.arrived, self._now)
                 for passed_over in event.passed_over:
-                    self._passed_over = str(passed_over), self._now + TOLD_FOR_S
+                    self._told = str(passed_over), self._now + TOLD_FOR_S
                     self._lost += passed_over.lost
                     if passed_over.were_read:
                         self._gathering.cut(passed_over.partition)
@@ -184,7 +192,10 @@ class ConsumerMachine:
             case events.Done(ask=ask) if (job := self._asked.answered(ask)) is not None:
                 self._has_succeeded(job, event.positions or {})
             case events.Failed(ask=ask) if (job := self._asked.answered(ask)) is not None:
-                self._has_failed(job, event.fault, event.of_lake)
+                if isinstance(job, jobs.Write) and event.of_record:
+                    self._was_refused(job, event.fault)
+                else:
+                    self._has_failed(job, event.fault, event.of_lake)
             case _:
                 pass
 
@@ -233,8 +244,10 @@ class ConsumerMachine:
             case jobs.TakeOver(partitions=partitions):
                 told = {writer for partition in partitions for writer in self._seal.get(partition, ())}
                 self._actions.append(actions.TakeOver(ask, partitions, frozenset(told)))
-            case jobs.Write():
-                self._actions.append(actions.Write(ask, job.topic, job.version, job.batch))
+            case jobs.Write(part=part) if part.is_dead:
+                self._actions.append(actions.SetAside(ask, job.topic, job.batch, part, job.refusal))
+            case jobs.Write(part=part):
+                self._actions.append(actions.Write(ask, job.topic, job.version, job.batch, part))
             case jobs.Commit():
                 self._actions.append(actions.Commit(ask, job.positions))
             case _:
@@ -266,7 +279,9 @@ class ConsumerMachine:
         job.failures += 1
         job.try_again_at = self._now + pause_s(job.failures)
         if isinstance(job, jobs.Write):
-            self._was_refused(job)
+            self._hold_back(job)
+            if self._wrote_at <= job.began:  # it may have failed for want of a session
+                self._want_session()
         elif isinstance(job, jobs.TakeOver) and of_lake:
             self._want_session()
         elif job is self._place:
@@ -286,7 +301,7 @@ class ConsumerMachine:
         place among the commands and the newest that counted."""
         holding, change = self._holding.apply(self._inbox)
         stopped = set(change.stop)
-        if any(not write.failures and stopped & write.positions.keys() for write in self._writes.values()):
+        if any(write.progresses and stopped & write.positions.keys() for write in self._writes.values()):
             return
         plans = sorted({command.plan for command in self._inbox})
         self._inbox.clear()
@@ -310,6 +325,9 @@ class ConsumerMachine:
 
     def _leave(self) -> None:
         """Finishes what is being written, releases all, and says so; raises where the lake does not take it."""
+        for write in self._writes.values():
+            if write.progresses:
+                self._try(write)
         if any(write.ask for write in self._writes.values()):
             return
         if faults := [write.fault for write in self._writes.values()]:
@@ -440,6 +458,7 @@ class ConsumerMachine:
                 topic=topic,
                 version=self._version,
                 batch=of_topic,
+                part=Part.whole(of_topic.records, self._in_vain[topic]),
                 reads=of_topic.reads(self._holding.stints),
                 positions=of_topic.positions,
             )
@@ -447,7 +466,13 @@ class ConsumerMachine:
 
     def _has_written(self, write: jobs.Write) -> None:
         self._wrote_at = self._now
+        if write.part.is_dead:
+            self._has_set_aside(write)
+        if (rest := write.part.settled()) is not None:
+            self._go_on_with(write, rest)
+            return
         del self._writes[write.topic]
+        self._in_vain[write.topic] = write.part.in_vain
         self._claim(write.positions)
         if write.failures:
             self._due.cycles.append(jobs.Cycle(write.began, written=[write]))
@@ -455,16 +480,40 @@ class ConsumerMachine:
         elif self._cycle is not None:
             self._cycle.written.append(write)
 
-    def _was_refused(self, write: jobs.Write) -> None:
-        """Reads no more of a topic whose table does not take its rows: they would only pile up behind them.
+    def _has_set_aside(self, write: jobs.Write) -> None:
+        self._dead_letters += 1
+        self._told = f"a record of {write.topic} is in the dead letters: {write.refusal}", self._now + TOLD_FOR_S
 
-        It may have failed for want of a session, unless the lake has taken something since.
-        """
+    def _was_refused(self, write: jobs.Write, refusal: str) -> None:
+        """Looks for the record that the table refuses, to set it aside; or tries all of it again, where there are too
+        many."""
+        part = write.part.refused(self._settings.most_dead_letters)
+        if part is None:
+            self._name(write)
+            self._has_failed(write, refusal, of_lake=True)
+            return
+        is_first = not write.failures
+        write.fault = write.refusal = refusal
+        self._go_on_with(write, part)
+        if is_first:
+            self._hold_back(write)
+
+    def _go_on_with(self, write: jobs.Write, part: Part) -> None:
+        write.part = part
+        self._name(write)
+        write.failures, write.try_again_at = 1, self._now
+
+    def _name(self, write: jobs.Write) -> None:
+        """What follows on what was taken or refused has a name of its own: the lake would pass over it under the one
+        before."""
+        self._version += 1
+        write.version = self._version
+
+    def _hold_back(self, write: jobs.Write) -> None:
+        """Reads no more of a topic whose table does not take its rows: they would only pile up behind them."""
         if write.failures == 1 and self._cycle is not None:
             self._actions.append(actions.HoldBack(write.topic, self._gathering.batch.drop_topic(write.topic)))
             self._cycle.whole = False
-        if self._wrote_at <= write.began:
-            self._want_session()
 
     def _end(self, cycle: jobs.Cycle) -> None:
         """Takes note of how long the batch took, and reports it."""
@@ -500,7 +549,7 @@ class ConsumerMachine:
             return ConsumerState.STARTING, fault
         if fault is not None:
             return ConsumerState.DEGRADED, fault
-        told, until = self._passed_over
+        told, until = self._told
         return ConsumerState.READY, told if self._now < until else None
 
     def _report(self, cycle: Cycle | None = None, *, leaving: bool = False) -> None:
@@ -527,6 +576,7 @@ class ConsumerMachine:
             taking_over=tuple(PartitionRef.of(each) for each in held if each not in self._claimed),
             cycle=cycle,
             lost=self._lost,
+            dead_letters=self._dead_letters,
             throughput=self._rate.throughput(self._record_bytes, self._look.compression),
         )
         self._actions.append(actions.Send(report))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from typing import Protocol
 
 from consumer.decide.claims import Committed, next_position, to_seal, where_to_look
-from consumer.decide.reached import Reached
+from consumer.decide.reached import Reached, later
 from consumer.decide.spans import Span
 from domain.partitions import OffsetRange, TopicPartition
 
@@ -47,6 +47,8 @@ class Tables(Protocol):
     def seal(self, topic: str, writer: str) -> None: ...
 
     def last_appended(self, topic: str, partitions: Collection[int]) -> Mapping[int, Reached]: ...
+
+    def last_set_aside(self, topic: str, partitions: Collection[int]) -> Mapping[int, Reached]: ...
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> Mapping[int, int]: ...
 
@@ -158,6 +160,7 @@ def _last_rows(
     may be an old one, where the brokers have lost those that followed. That is so where Kafka's log ends at the commit
     too: it may have been cut off, and have grown to there again. Of what is told from beyond its end only the epoch
     helps. Where the table's log does not tell that append, rows do: looks further where the look before found nothing.
+    What was set aside behind the last row counts, too: its table may take it by now.
     """
     appended = lake.last_appended(topic, claimed) if claimed else {}
     found = {
@@ -171,4 +174,13 @@ def _last_rows(
         rows = lake.last_offsets(topic, {number: span for number, span in looks.items() if span is not None})
         found |= {number: Reached(offset) for number, offset in rows.items()}
         left = {number: left[number] for number, span in looks.items() if span is not None and number not in found}
-    return found
+    aside = lake.last_set_aside(topic, claimed) if claimed else {}
+    return found | {number: last for number in aside if (last := _later(found.get(number), aside[number])) is not None}
+
+
+def _later(row: Reached | None, set_aside: Reached) -> Reached | None:
+    """The later of a partition's last row and the record of it that was set aside last, which may be of long ago: it
+    counts where the epochs tell."""
+    if set_aside.epoch is None or (row is not None and row.epoch is None):
+        return row
+    return set_aside if row is None else later(row, set_aside)

@@ -144,7 +144,7 @@ class ConsumerReport(Message):
     state: ConsumerState
     reason: Words | None = None
     """What keeps it from its work; or, where nothing does, what it has passed over lately because no log has it any
-    more."""
+    more, or has set aside because a table refuses it."""
     applied_epoch: Count = 0
     applied_sequence: Count = 0
     partitions: Partitions = ()
@@ -155,6 +155,8 @@ class ConsumerReport(Message):
     """In the report that ends a cycle, and in no other."""
     lost: Count = 0
     """Offsets that were deleted before it could read them, since it began."""
+    dead_letters: Count = 0
+    """Records that it wrote to the dead letters, since it began, because their topics' tables refuse them."""
     throughput: Throughput | None = None
     """None until it has had enough to do for some cycles."""
 

@@ -70,6 +70,7 @@ def test_each_partition_is_accounted_for(
     verify(settings, output=OutputFormat.JSON)
     assert json.loads(capsys.readouterr().out) == {
         "topic": topic, "partition": 0, "rows": 3, "first_offset": 0, "last_offset": 2, "doubled": 0, "missing": 0,
+        "dead_letters": 0,
     }  # fmt: skip
     verify(settings, [topic])
     assert f"{topic}-0" in capsys.readouterr().out

@@ -26,6 +26,7 @@ STEPS: dict[str, tuple[type, str]] = {
     "find": (Lake, "last_offsets"),
     "ask": (Lake, "last_appended"),
     "write": (Lake, "append"),
+    "set aside": (Lake, "set_aside"),
     "commit": (GroupOffsets, "commit"),
     "obey": (GroupOffsets, "commit"),
 }

@@ -1,14 +1,16 @@
 """The protocol of exactly once, explored to its end: consumers as they are, among whatever can befall them.
 
-A small world: a table, one partition or two, and processes that begin one after another. The processes are the real
-`ConsumerMachine` and the real `take_over` (`explored_consumer`). Every step of theirs that others can see is one step
-here. At any moment a partition may be stopped and given to the next process; and the process that reads it may be given
-up: either it is dead (it takes no further step, but what it has asked of the lake may still be carried out), or it is a
-zombie (it is frozen, and goes on as it was whenever it likes). All orders of all these steps are looked at.
+A small world: a table and its dead letters, one partition or two, and processes that begin one after another. The
+processes are the real `ConsumerMachine` and the real `take_over` (`explored_consumer`). Every step of theirs that
+others can see is one step here. At any moment a partition may be stopped and given to the next process; and the process
+that reads it may be given up: either it is dead (it takes no further step, but what it has asked of the lake may still
+be carried out), or it is a zombie (it is frozen, and goes on as it was whenever it likes). All orders of all these
+steps are looked at.
 
 The rules of the lake and of Kafka here are those that were seen in the real ones: an append whose name is not newer
 than the newest of its writer is passed over with a success, one that a newer name of its writer overtook under way is
-refused, and a fenced producer's commit is refused.
+refused, and a fenced producer's commit is refused. An append that has a record which the table refuses is told so, and
+its name is taken by then, where it was asked for before; a dead letter is there once, by the name of its record.
 """
 
 from collections import deque
@@ -24,6 +26,7 @@ from domain.partitions import TopicPartition
 from tests.consumer.explored_consumer import (
     Answer,
     Ask,
+    AskTheDeadLetters,
     AskTheLog,
     AskTheRows,
     Call,
@@ -37,6 +40,7 @@ from tests.consumer.explored_consumer import (
     LookAtCommits,
     Rows,
     Seal,
+    SetAside,
     Succeeded,
     TakeOver,
     Told,
@@ -77,7 +81,7 @@ class TakingOver(NamedTuple):
     """What it does next."""
 
 
-Waiting = Write | Commits | TakingOver
+Waiting = Write | SetAside | Commits | TakingOver
 
 
 class Process(NamedTuple):
@@ -104,6 +108,12 @@ class World(NamedTuple):
     log: tuple[tuple[int, Rows], ...] = ()
     """Of the table: its appends, by whom, and of what."""
     under_way: tuple[Append, ...] = ()
+    dead_letters: tuple[tuple[int, tuple[int, int]], ...] = ()
+    """By whom, and which record."""
+    on_their_way: tuple[tuple[int, tuple[int, int]], ...] = ()
+    """Dead letters that were asked for and are not settled."""
+    mended: bool = False
+    """Whether the table takes every record by now."""
     committed: tuple[Commit | None, ...] = ()
     fenced: frozenset[int] = frozenset()
     forgotten: frozenset[int] = frozenset()
@@ -157,6 +167,15 @@ class Protocol:
     """The brokers may forget a transactional id."""
     refuses: bool = False
     """The lake may refuse what a take-over asks of it, or carry it out and not say so."""
+    refused: tuple[int, int] | None = None
+    """The partition and the offset of a record that the table refuses."""
+    mends: bool = False
+    """The table may take it from some moment on."""
+    takes_refused_names: bool = True
+    """A refusal is told once nothing under its name can come any more."""
+    names_dead_letters_by_record: bool = True
+    """Not by their writers."""
+
     leaves: bool = False
     """A process may be told to end."""
     zombies: bool = True
@@ -166,15 +185,18 @@ class Protocol:
     processes: int = 3
     partitions: int = 1
     records: int = 2
-    """In each partition. A batch is one record of each of those that have any left."""
+    """In each partition."""
+    at_once: int = 1
+    """Of those the ones that a batch has, as far as there are any left."""
 
     @property
     def consumers(self) -> Consumers:
-        return _consumers(self.records, ConsumerMachine if self.claims_what_is_unsettled else Releasing)
+        machine = ConsumerMachine if self.claims_what_is_unsettled else Releasing
+        return _consumers(self.records, self.at_once, machine)
 
     def wrong(self, world: World) -> str | None:
         """What is, if anything."""
-        for rows, commit in zip(_rows(world.log, self.partitions), world.committed, strict=True):
+        for rows, commit in zip(_settled(world, self.partitions), world.committed, strict=True):
             if len(set(rows)) < len(rows):
                 return "doubled"
             if rows != tuple(range(len(rows))):
@@ -196,7 +218,11 @@ class Protocol:
             if process.alive:
                 yield from self._goes_on(world, number, process)
         for place in range(len(world.under_way)):
-            yield _worked_on(world, place)
+            yield self._worked_on(world, place)
+        for place in range(len(world.on_their_way)):
+            yield self._set_aside(world, place)
+        if self.mends and not world.mended:
+            yield world._replace(mended=True)
         for number in sorted(set(world.readers)):
             yield from self._controlled(world, number)
         yield from self._forgotten(world)
@@ -209,7 +235,8 @@ class Protocol:
             for append in world.under_way
             if not append.overtaken and (append.begun or append.version > world.versions[append.writer])
         )
-        world = world._replace(under_way=under_way)
+        on_their_way = tuple(letter for letter in world.on_their_way if not self._is_set_aside(world, *letter))
+        world = world._replace(under_way=under_way, on_their_way=on_their_way)
         for number, process in enumerate(world.processes):
             if process.alive and self._is_out_of_action(world, number, process):
                 world = self._ended(world, number)
@@ -288,6 +315,12 @@ class Protocol:
                         yield self._has_happened(world, number, Failed(place))  # no answer, or a refusal
                         if world.versions[number] >= version:  # by this request, or by the one before
                             yield self._has_happened(world, number, Succeeded(place))
+                    yield from self._refused(world, number, place, waiting)
+                case SetAside(record):
+                    if world.on_their_way.count((number, record)) < 2:
+                        yield self._has_happened(world, number, Failed(place))
+                    if self._is_set_aside(world, number, record):
+                        yield self._has_happened(world, number, Succeeded(place))
                 case Commits(commits):
                     yield self._committed(world, number, place, commits)
                 case TakingOver():
@@ -298,6 +331,48 @@ class Protocol:
                 progress = self._progress(number, late.ask, (*late.answers, answer), has_right=False)
                 left = (*others, progress) if isinstance(progress, TakingOver) else others
                 yield performed.having(number, process._replace(late=left))
+
+    def _refused(self, world: World, number: int, place: int, write: Write) -> Iterator[World]:
+        """An append of these rows is told that the table refuses one."""
+        appends = [each for each in world.under_way if (each.writer, each.version) == (number, write.version)]
+        if not self._refuses(world, write.rows) or (number, write.rows) in world.log:
+            return
+        for refused in {append for append in appends if append.begun}:
+            left = list(world.under_way)
+            left.remove(refused)
+            told = world._replace(under_way=tuple(left))
+            if len(appends) > 1 and self.takes_refused_names:
+                told = _named(told, number, write.version)
+            yield self._has_happened(told, number, Failed(place, of_record=True))
+
+    def _refuses(self, world: World, rows: Rows) -> bool:
+        return self.refused in rows and not world.mended
+
+    def _worked_on(self, world: World, place: int) -> World:
+        """The lake begins with an append, or passes over it; writes what it has begun, or refuses it."""
+        append = world.under_way[place]
+        others = (*world.under_way[:place], *world.under_way[place + 1 :])
+        if not append.begun:
+            if append.version <= world.versions[append.writer]:
+                return world._replace(under_way=others)
+            return world._replace(under_way=tuple(sorted((*others, append._replace(begun=True)))))
+        if append.overtaken or self._refuses(world, append.rows):
+            return world._replace(under_way=others)
+        written = world._replace(under_way=others, log=(*world.log, (append.writer, append.rows)))
+        return _named(written, append.writer, append.version)
+
+    def _set_aside(self, world: World, place: int) -> World:
+        """The dead letters take a record, unless they have had one under its name."""
+        letter = world.on_their_way[place]
+        world = world._replace(on_their_way=(*world.on_their_way[:place], *world.on_their_way[place + 1 :]))
+        if self._is_set_aside(world, *letter):
+            return world
+        return world._replace(dead_letters=(*world.dead_letters, letter))
+
+    def _is_set_aside(self, world: World, number: int, record: tuple[int, int]) -> bool:
+        if self.names_dead_letters_by_record:
+            return any(record == each for _, each in world.dead_letters)
+        return (number, record) in world.dead_letters
 
     def _committed(self, world: World, number: int, place: int, commits: tuple[tuple[int, Commit], ...]) -> World:
         if self._is_refused(world, number):
@@ -336,8 +411,9 @@ class Protocol:
         self, number: int, ask: TakeOver, answers: tuple[Answer, ...], *, has_right: bool
     ) -> TakingOver | Rows | None:
         has_right = has_right or not self.gives_up_what_is_stopped
-        then = next_call(number, ask, answers, self.records, has_right=has_right)
-        if isinstance(then, Fence | Seal | LookAtCommits | AskTheLog | AskTheRows):
+        refuses = self.refused is not None
+        then = next_call(number, ask, answers, self.records, has_right=has_right, refuses=refuses)
+        if isinstance(then, Call):
             return TakingOver(ask, answers, then)
         return then
 
@@ -354,6 +430,8 @@ class Protocol:
                 yield world, ()  # its newest entries do not tell
                 if self.looks_into_lake and (told := tuple(self._appended(world, partitions))):
                     yield world, told
+            case AskTheDeadLetters(partitions):
+                yield world, tuple(record for _, record in world.dead_letters if record[0] in partitions)
             case AskTheRows(spans):
                 rows = [row for _, append in world.log for row in append] if self.looks_into_lake else []
                 found = {
@@ -391,14 +469,17 @@ class Protocol:
                 pass
         given_up = [waits_for[place] for place in step.given_up]
         waits_for = [each for place, each in enumerate(waits_for) if place not in step.given_up]
-        under_way = list(world.under_way)
+        under_way, on_their_way = list(world.under_way), list(world.on_their_way)
         for ask in step.asked:
             if isinstance(ask, Write):
                 under_way.append(Append(number, ask.version, ask.rows))
+            if isinstance(ask, SetAside):
+                on_their_way.append((number, ask.aside))
             waits_for.append(self._asked(number, ask))
         late = (*process.late, *(each for each in given_up if isinstance(each, TakingOver)))
         process = process._replace(state=step.state, waits_for=tuple(waits_for), late=late)
-        return world._replace(under_way=tuple(sorted(under_way))).having(number, process)
+        world = world._replace(under_way=tuple(sorted(under_way)), on_their_way=tuple(sorted(on_their_way)))
+        return world.having(number, process)
 
     def _asked(self, number: int, ask: Ask) -> Waiting:
         if not isinstance(ask, TakeOver):
@@ -411,7 +492,8 @@ class Protocol:
         """Whether a living process claims anything, or may let it go without a commit."""
         claimants = {commit.claimant for commit in world.committed if commit is not None}
         return any(
-            process.alive and (number in claimants or any(isinstance(each, Write) for each in process.waits_for))
+            process.alive
+            and (number in claimants or any(isinstance(each, Write | SetAside) for each in process.waits_for))
             for number, process in enumerate(world.processes)
         )
 
@@ -445,20 +527,6 @@ class Protocol:
                     yield world._replace(forgotten=world.forgotten | {number})
 
 
-def _worked_on(world: World, place: int) -> World:
-    """The lake begins with an append, or passes over it; writes what it has begun, or refuses it."""
-    append = world.under_way[place]
-    others = (*world.under_way[:place], *world.under_way[place + 1 :])
-    if not append.begun:
-        if append.version <= world.versions[append.writer]:
-            return world._replace(under_way=others)
-        return world._replace(under_way=tuple(sorted((*others, append._replace(begun=True)))))
-    if append.overtaken:
-        return world._replace(under_way=others)
-    written = world._replace(under_way=others, log=(*world.log, (append.writer, append.rows)))
-    return _named(written, append.writer, append.version)
-
-
 def _named(world: World, number: int, version: int) -> World:
     """The lake has taken a name of the writer's, unless it had a newer one."""
     newest = max(world.versions[number], version)
@@ -473,10 +541,16 @@ def _named(world: World, number: int, version: int) -> World:
     )
 
 
+def _settled(world: World, partitions: int) -> tuple[tuple[int, ...], ...]:
+    return _rows(world.log, world.dead_letters, partitions)
+
+
 @cache
-def _rows(log: tuple[tuple[int, Rows], ...], partitions: int) -> tuple[tuple[int, ...], ...]:
-    """The offsets in the table, by partition, in ascending order."""
-    rows = [row for _, append in log for row in append]
+def _rows(
+    log: tuple[tuple[int, Rows], ...], dead_letters: tuple[tuple[int, tuple[int, int]], ...], partitions: int
+) -> tuple[tuple[int, ...], ...]:
+    """The offsets in the table and in the dead letters, by partition, in ascending order."""
+    rows = [row for _, append in log for row in append] + [record for _, record in dead_letters]
     return tuple(tuple(sorted(row for of, row in rows if of == partition)) for partition in range(partitions))
 
 
@@ -504,6 +578,6 @@ def _finished(protocol: Protocol, world: World) -> bool:
         or (len(rows) == protocol.records and commit is not None and commit.offset == len(rows))
         or ((protocol.expires or protocol.loses_commits) and len(rows) == protocol.records and commit is None)
         for rows, commit, reader in zip(
-            _rows(world.log, protocol.partitions), world.committed, world.readers, strict=True
+            _settled(world, protocol.partitions), world.committed, world.readers, strict=True
         )
     )

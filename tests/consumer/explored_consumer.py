@@ -19,6 +19,7 @@ from consumer.decide.batch import Batch, Record
 from consumer.decide.claims import RELEASED, Committed, claim
 from consumer.decide.commands import Holding
 from consumer.decide.machine import ConsumerError, ConsumerMachine
+from consumer.decide.parts import Part
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.decide.takeover import ClaimsError, take_over
@@ -36,6 +37,8 @@ SETTINGS = ConsumerSettings(spark_remote="sc://nowhere", lake_root="/lake", batc
 VALUE = b"." * SETTINGS.batch_bytes
 """Of each record: one of each partition is more than enough for a batch."""
 NOW = 0.0
+EPOCH = 0
+"""Of the one leader that there ever is."""
 FREEZER = Freezer(SETTINGS)
 
 Rows = tuple[tuple[int, int], ...]
@@ -93,6 +96,7 @@ class Failed(NamedTuple):
     failed: int
     """By its place among all that it waits for."""
     of_lake: bool = True
+    of_record: bool = False
 
 
 class Leave(NamedTuple):
@@ -110,6 +114,13 @@ class Write(NamedTuple):
     rows: Rows
 
 
+class SetAside(NamedTuple):
+    """To the dead letters."""
+
+    aside: tuple[int, int]
+    """Its partition and its offset."""
+
+
 class Commits(NamedTuple):
     commits: tuple[tuple[int, Commit], ...]
     """By partition."""
@@ -120,7 +131,7 @@ class TakeOver(NamedTuple):
     told: tuple[int, ...]
 
 
-Ask = Write | Commits | TakeOver
+Ask = Write | SetAside | Commits | TakeOver
 
 
 class Step(NamedTuple):
@@ -139,6 +150,7 @@ class _Running:
     process: int
     records: int
     """Of each partition."""
+    at_once: int
     machine: ConsumerMachine
     fenced: bool = False
     stop: bool = False
@@ -170,8 +182,8 @@ class _Running:
             case Succeeded(place, positions):
                 found = {partition_of(each): Reached(offset) for each, offset in positions}
                 return events.Done(NOW, self.waits_for.pop(place), found)
-            case Failed(place, of_lake):
-                return events.Failed(NOW - LONGEST_S, self.waits_for.pop(place), "refused", of_lake)
+            case Failed(place, of_lake, of_record):
+                return events.Failed(NOW - LONGEST_S, self.waits_for.pop(place), "refused", of_lake, of_record)
             case Leave():
                 self.stop = True
                 return events.Looked(NOW, stop=True)
@@ -197,10 +209,11 @@ class _Running:
             case actions.TakeOver(ask, partitions, seal):
                 told = tuple(sorted(map(number, seal)))
                 return ask, TakeOver(tuple(each.partition for each in partitions), told)
-            case actions.Write(ask, topic, version, batch):
-                return ask, Write(
-                    version, tuple((each.partition.partition, each.offset) for each in batch.by_topic[topic])
-                )
+            case actions.Write(ask, _, version, batch, part):
+                return ask, Write(version, _rows_of(batch, part))
+            case actions.SetAside(ask, _, batch, part, _):
+                (record,) = _rows_of(batch, part)
+                return ask, SetAside(record)
             case actions.Commit(ask, positions):
                 commits = {
                     each.partition: Commit(position.offset, None if position.claimant is None else self.process)
@@ -232,11 +245,12 @@ class _Running:
         return None
 
     def _fetched(self) -> tuple[Record, ...]:
-        """The next record of each partition that it reads."""
+        """The next records of each partition that it reads."""
         there = [
             (partition, offset)
-            for partition, offset in sorted(self.reading.items())
-            if offset < self.records and partition.topic not in self.held_back
+            for partition, first in sorted(self.reading.items())
+            for offset in range(first, min(first + self.at_once, self.records))
+            if partition.topic not in self.held_back
         ]
         self.reading.update({partition: offset + 1 for partition, offset in there})
         return tuple(Record(partition, offset, None, None, VALUE, ()) for partition, offset in there)
@@ -253,7 +267,11 @@ class _Running:
         )
 
 
-_TELLS_NOTHING = {"_settings", "_actions", "_asked", "_look", "_reports", "_rate"}
+def _rows_of(batch: Batch, part: Part) -> Rows:
+    return tuple((each.partition.partition, each.offset) for each in batch.by_topic[TOPIC][part.first : part.end])
+
+
+_TELLS_NOTHING = {"_settings", "_actions", "_asked", "_look", "_reports", "_rate", "_told", "_dead_letters"}
 """What only counts, is the same for all, is said in another place too, or is reported and nothing else."""
 
 
@@ -278,7 +296,7 @@ def _picture(value: Any, waits_for: list[int]) -> Hashable:
 def _part(name: str, value: Any, waits_for: list[int]) -> Hashable:
     if name == "ask":
         return waits_for.index(value) if value in waits_for else None
-    return bool(value) if name == "failures" else _picture(value, waits_for)
+    return min(value, 2) if name == "failures" else _picture(value, waits_for)
 
 
 class Consumers:
@@ -286,11 +304,13 @@ class Consumers:
 
     Args:
         records: of each partition.
+        at_once: the most of those that are fetched at once.
         machine: what to make a machine of.
     """
 
-    def __init__(self, records: int, machine: Callable[..., ConsumerMachine] = ConsumerMachine) -> None:
+    def __init__(self, records: int, at_once: int, machine: Callable[..., ConsumerMachine]) -> None:
         self._records = records
+        self._at_once = at_once
         self._machine = machine
         self._frozen: list[bytes] = []
         self._numbers: dict[Hashable, int] = {}
@@ -313,7 +333,7 @@ class Consumers:
         """A process that is ready and was told nothing."""
         commands = TopicPartition(METADATA, process + 1)
         machine = self._machine(Holding(process + 1, INCARNATION), GROUP, commands, SETTINGS, NOW)
-        running = _Running(process, self._records, machine)
+        running = _Running(process, self._records, self._at_once, machine)
         assert not list(running.go_on())
         return self._number(running)
 
@@ -363,13 +383,19 @@ class AskTheLog(NamedTuple):
     appended: tuple[int, ...]
 
 
+class AskTheDeadLetters(NamedTuple):
+    """The record that was set aside last, of each of these partitions."""
+
+    set_aside: tuple[int, ...]
+
+
 class AskTheRows(NamedTuple):
     """The last row among these offsets, of each partition."""
 
     spans: tuple[tuple[int, Span], ...]
 
 
-Call = Fence | Seal | LookAtCommits | AskTheLog | AskTheRows
+Call = Fence | Seal | LookAtCommits | AskTheLog | AskTheDeadLetters | AskTheRows
 Answer = tuple[Commit | None, ...] | Rows | None
 """To a look, those of the partitions in this order; to the others, what was found."""
 
@@ -386,6 +412,7 @@ class _Answers:
     records: int
     left: list[Answer]
     has_right: bool
+    refuses: bool
 
     def require_right(self) -> None:
         if not self.left and not self.has_right:
@@ -410,7 +437,14 @@ class _Answers:
     def last_appended(self, topic: str, partitions: Set[int]) -> dict[int, Reached]:
         assert topic == TOPIC
         rows = cast(Rows, self._answer(AskTheLog(tuple(sorted(partitions)))))
-        return {number: Reached(offset) for number, offset in rows}
+        return {number: Reached(offset, EPOCH) for number, offset in rows}
+
+    def last_set_aside(self, topic: str, partitions: Set[int]) -> dict[int, Reached]:
+        assert topic == TOPIC
+        if not self.refuses:
+            return {}
+        rows = cast(Rows, self._answer(AskTheDeadLetters(tuple(sorted(partitions)))))
+        return {number: Reached(offset, EPOCH) for number, offset in rows}
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
         assert topic == TOPIC
@@ -424,7 +458,7 @@ class _Answers:
 
 @cache
 def next_call(
-    process: int, ask: TakeOver, answers: tuple[Answer, ...], records: int, *, has_right: bool
+    process: int, ask: TakeOver, answers: tuple[Answer, ...], records: int, *, has_right: bool, refuses: bool
 ) -> Call | Rows | None:
     """What a take-over asks next, after these answers; or the positions that it finds; none if it goes no further.
 
@@ -434,8 +468,9 @@ def next_call(
         answers: to all that it has asked.
         records: of each partition.
         has_right: whether its process still wants it.
+        refuses: whether the table refuses any record.
     """
-    services = _Answers(records, list(answers), has_right)
+    services = _Answers(records, list(answers), has_right, refuses)
     try:
         found = take_over(
             map(partition_of, ask.partitions),

@@ -24,7 +24,7 @@ from consumer.decide.out_of_range import PassedOver
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.lake import LAST_VERSION
-from consumer.session import LakeError
+from consumer.session import LakeError, RefusedError
 from domain.assignment import ConsumerId
 from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef
 from domain.partitions import OffsetRange, TopicPartition
@@ -46,11 +46,16 @@ class Services:
     def __init__(self) -> None:
         self.ends: Counter[TopicPartition] = Counter()
         """Of the partitions in Kafka."""
+        self.epoch: int | None = None
+        """Of the leaders, if it is known."""
         self.committed: dict[TopicPartition, Committed] = {}
         self.fenced: set[str] = set()
         self.versions: Counter[tuple[str, str]] = Counter()
         """The newest name that each table took of each writer."""
         self.rows: defaultdict[TopicPartition, list[int]] = defaultdict(list)
+        self.refused: set[tuple[TopicPartition, int]] = set()
+        """Records that the table of their topic does not take."""
+        self.dead_letters: defaultdict[TopicPartition, list[int]] = defaultdict(list)
         self.happened: list[Commit | ConsumerReport] = []
         """Commits that were taken and reports that were sent, in their order."""
         self.ahead: list[Commit] = []
@@ -203,7 +208,7 @@ class _GroupOffsets:
             if not position.own:  # the place among the commands, and the newest that counted
                 continue
             commit = Commit(self._writer, partition, position)
-            if position.offset > len(set(services.rows[partition])):
+            if position.offset > len({*services.rows[partition], *services.dead_letters[partition]}):
                 services.ahead.append(commit)
             services.committed[partition] = position
             services.happened.append(commit)
@@ -248,8 +253,10 @@ class _Fetcher:
             end = min(self._services.ends[partition], position + most_records)
             if end > position and partition.topic not in self._held_back:
                 self.placed[partition] = end
-                value = b"." * RECORD_BYTES
-                fetched = (Record(partition, offset, None, None, value, ()) for offset in range(position, end))
+                value, epoch = b"." * RECORD_BYTES, self._services.epoch
+                fetched = (
+                    Record(partition, offset, None, None, value, (), epoch=epoch) for offset in range(position, end)
+                )
                 return Fetched(time.monotonic(), tuple(fetched), now, now)
         time.sleep(min(wait_s, 0.005))
         return Fetched(time.monotonic(), (), now, now)
@@ -273,11 +280,22 @@ class _Lake:
             raise LakeError(f"{topic}: refused")
         if version > services.versions[topic, self._writer]:
             services.versions[topic, self._writer] = version
-            for number, offset in zip(rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True):
-                services.rows[TopicPartition(topic, number)].append(offset)
+            records = _records(topic, rows)
+            if services.refused.intersection(records):
+                raise RefusedError(f"{topic}: its constraint")
+            for partition, offset in records:
+                services.rows[partition].append(offset)
         services.pass_by("answer", self._name)
         if topic in services.answers_nothing:
             raise LakeError(f"{topic}: no answer")
+
+    def set_aside(self, topic: str, record: pa.Table, reason: str, epochs: Mapping[int, int]) -> None:
+        del reason, epochs
+        self._services.pass_by("set aside", self._name)
+        ((partition, offset),) = _records(topic, record)
+        if offset not in self._services.dead_letters[partition]:
+            self._services.dead_letters[partition].append(offset)
+        self._services.pass_by("is set aside", self._name)
 
     def seal(self, topic: str, writer: str) -> None:
         if topic in self._services.refusing:
@@ -286,7 +304,11 @@ class _Lake:
 
     def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, Reached]:
         rows = {number: self._services.rows[TopicPartition(topic, number)] for number in partitions}
-        return {number: Reached(offsets[-1]) for number, offsets in rows.items() if offsets}
+        return {number: Reached(offsets[-1], self._services.epoch) for number, offsets in rows.items() if offsets}
+
+    def last_set_aside(self, topic: str, partitions: Collection[int]) -> dict[int, Reached]:
+        dead = {number: self._services.dead_letters[TopicPartition(topic, number)] for number in partitions}
+        return {number: Reached(offsets[-1], self._services.epoch) for number, offsets in dead.items() if offsets}
 
     def last_offsets(self, topic: str, spans: Mapping[int, Span]) -> dict[int, int]:
         of_spans = {number: self._services.rows[TopicPartition(topic, number)] for number in spans}
@@ -295,3 +317,8 @@ class _Lake:
         return found
 
     def close(self) -> None: ...
+
+
+def _records(topic: str, rows: pa.Table) -> list[tuple[TopicPartition, int]]:
+    places = zip(rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True)
+    return [(TopicPartition(topic, number), offset) for number, offset in places]

@@ -34,11 +34,13 @@ SETTINGS = ConsumerSettings(
 
 
 class Play:
-    """A machine, and services that do what chance says."""
+    """A machine, and services that do what chance says. Tables refuse every so manyth record."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, refuse_every: int | None = None, **settings: object) -> None:
         self.random = Random(seed)
-        self.machine = ConsumerMachine(Holding(1, "a"), "group", COMMANDS, SETTINGS, 0.0)
+        self.refuse_every = refuse_every
+        chosen = SETTINGS.model_copy(update=settings)
+        self.machine = ConsumerMachine(Holding(1, "a"), "group", COMMANDS, chosen, 0.0)
         self.now = 0.0
         self.asked: dict[int, actions.Ask] = {}
         self.fetch: actions.Fetch | None = None
@@ -46,6 +48,7 @@ class Play:
         self.reading: dict[TopicPartition, int] = {}
         self.held_back: set[str] = set()
         self.rows: defaultdict[TopicPartition, list[int]] = defaultdict(list)
+        self.dead_letters: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         self.versions: Counter[str] = Counter()
         self.committed: dict[TopicPartition, Committed] = {}
         self.sequence = 0
@@ -101,7 +104,7 @@ class Play:
         for partition in set(PARTITIONS) - {ref.key for ref in report.partitions}:
             assert partition not in self.reading or report.state is ConsumerState.LEAVING
             for ask in self.asked.values():
-                if isinstance(ask, actions.Write) and partition in ask.batch:
+                if isinstance(ask, actions.Write | actions.SetAside) and partition in ask.batch:
                     assert self.committed[partition].claimant == "1/a"
                 if isinstance(ask, actions.TakeOver) and partition in ask.partitions:
                     assert not self.machine.is_asked(ask.ask, self.now)
@@ -129,19 +132,37 @@ class Play:
 
     def carry_out(self, ask: actions.Ask) -> None:
         match ask:
-            case actions.Write(topic=topic, version=version, batch=batch) if version > self.versions[topic]:
-                self.versions[topic] = version
-                for record in batch.by_topic[topic]:
-                    self.rows[record.partition].append(record.offset)
+            case actions.Write(topic=topic, version=version) if version > self.versions[topic]:
+                if not self.is_refused(ask):
+                    self.versions[topic] = version
+                    for record in records_of(ask):
+                        self.rows[record.partition].append(record.offset)
+            case actions.SetAside():
+                (record,) = records_of(ask)
+                self.dead_letters[record.partition].add(record.offset)
             case actions.Commit():
                 for partition, position in ask.positions.items():
-                    assert partition == COMMANDS or position.offset <= len(self.rows[partition]), "ahead of the lake"
+                    assert partition == COMMANDS or position.offset <= len(self.settled(partition)), "ahead of the lake"
                 self.committed.update(ask.positions)
             case _:
                 pass
 
+    def refuses(self, record: Record) -> bool:
+        return self.refuse_every is not None and record.offset % self.refuse_every == self.refuse_every - 1
+
+    def is_refused(self, ask: actions.Write) -> bool:
+        return any(map(self.refuses, records_of(ask)))
+
+    def settled(self, partition: TopicPartition) -> list[int]:
+        return sorted([*self.rows[partition], *self.dead_letters[partition]])
+
     def answer(self, number: int, *, fails: bool = False) -> None:
         ask = self.asked.pop(number)
+        is_new = isinstance(ask, actions.Write) and ask.version > self.versions[ask.topic]
+        if isinstance(ask, actions.Write) and is_new and not fails and self.is_refused(ask):
+            self.versions[ask.topic] = ask.version  # what it names takes no effect any more
+            self.handle(events.Failed(self.now, number, "its constraint", of_lake=True, of_record=True))
+            return
         if fails:
             if self.random.random() < 0.5:
                 self.carry_out(ask)
@@ -150,8 +171,13 @@ class Play:
         self.carry_out(ask)
         positions = None
         if isinstance(ask, actions.TakeOver):
-            positions = {each: Reached(len(self.rows[each])) for each in ask.partitions}
+            positions = {each: Reached(self.next_position(each)) for each in ask.partitions}
         self.handle(events.Done(self.now, number, positions))
+
+    def next_position(self, partition: TopicPartition) -> int:
+        """Behind the last row and the last dead letter, or where the commit is."""
+        committed = self.committed.get(partition, Committed(0)).offset
+        return max([committed, *(offset + 1 for offset in self.settled(partition))])
 
     def step(self) -> None:
         """Something happens."""
@@ -176,11 +202,19 @@ class Play:
                 self.handle()
 
 
+def records_of(ask: actions.Write | actions.SetAside) -> list[Record]:
+    return ask.batch.by_topic[ask.topic][ask.part.first : ask.part.end]
+
+
+@pytest.mark.parametrize("refuse_every", [None, 7, 2], ids=["all are taken", "some are refused", "half are refused"])
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_happens_when_each_record_is_written_once_and_what_is_let_go_is_not_read(seed: int) -> None:
-    play = Play(seed)
+def test_whatever_happens_when_each_record_is_written_once_and_what_is_let_go_is_not_read(
+    seed: int, refuse_every: int | None
+) -> None:
+    play = Play(seed, refuse_every)
     for _ in range(400):
         play.step()
+    play.refuse_every = None
     play.handle(commands=(play.command(Do.START, *PARTITIONS),))
     play.settle()
     assert play.report.state is ConsumerState.READY
@@ -195,10 +229,11 @@ def test_whatever_happens_when_each_record_is_written_once_and_what_is_let_go_is
             play.handle()
     assert play.reports[-1].state is ConsumerState.LEAVING
     for partition in PARTITIONS:
-        rows = play.rows[partition]
-        assert rows == list(range(len(rows)))
-        assert rows, "it went on"
-        assert play.committed[partition] == Committed(len(rows))
+        settled = play.settled(partition)
+        assert settled == list(range(len(settled)))
+        assert settled, "it went on"
+        assert all(refuse_every and row % refuse_every == refuse_every - 1 for row in play.dead_letters[partition])
+        assert play.committed[partition] == Committed(len(settled))
 
 
 def begun(play: Play) -> None:
@@ -291,6 +326,85 @@ def test_a_write_that_is_not_answered_is_tried_again_and_holds_up_its_topic_alon
     assert play.rows[PARTITIONS[2]] == []
 
 
+def refusing(refuse_every: int, **settings: object) -> Play:
+    """A machine that reads two partitions of a topic whose table refuses records."""
+    play = Play(3, refuse_every, **settings)
+    begun(play)
+    play.handle(commands=(play.command(Do.START, *PARTITIONS[:2]),))
+    return play
+
+
+def goes_on(play: Play, turns: int = 300) -> list[actions.Ask]:
+    """Everything is answered for so many turns: what was asked."""
+    asked: list[actions.Ask] = []
+    for _ in range(turns):
+        play.now += 0.5
+        if play.asked:
+            asked.append(play.asked[min(play.asked)])
+            play.answer(min(play.asked))
+        else:
+            play.handle()
+    return asked
+
+
+def test_what_was_refused_is_tried_under_another_name_for_the_lake_would_pass_over_it_under_the_same() -> None:
+    play = refusing(7, most_dead_letters=0)
+    asked = [ask for ask in goes_on(play) if isinstance(ask, actions.Write)]
+    assert len(asked) > 10
+    assert len({ask.version for ask in asked}) == len(asked)
+    assert (play.report.dead_letters, play.report.reason) == (0, "its constraint")
+    assert all(len(play.rows[partition]) < 7 for partition in PARTITIONS[:2])
+
+
+def test_no_more_records_of_a_batch_are_set_aside_than_settings_allow_until_the_table_takes_them() -> None:
+    play = refusing(1, most_dead_letters=3, wait_time_secs=60.0)
+    goes_on(play)
+    assert play.report.dead_letters == sum(map(len, play.dead_letters.values())) == 3
+    assert play.report.state is ConsumerState.DEGRADED
+    play.refuse_every = None
+    goes_on(play)
+    assert play.report.dead_letters == 3
+    for partition in PARTITIONS[:2]:
+        assert play.settled(partition) == list(range(len(play.settled(partition))))
+        assert len(play.settled(partition)) > 3
+
+
+def test_a_table_that_takes_nothing_has_no_batch_after_the_other_set_aside() -> None:
+    play = refusing(1, most_dead_letters=5, batch_bytes=100)
+    goes_on(play)
+    assert play.report.dead_letters == 5
+    assert play.report.state is ConsumerState.DEGRADED
+    play.refuse_every = None
+    goes_on(play)
+    play.refuse_every = 2
+    goes_on(play)
+    assert play.report.dead_letters > 10, "it has taken some meanwhile"
+
+
+def test_a_stop_and_the_end_wait_for_a_record_that_is_looked_for() -> None:
+    play = refusing(7)
+    while not any(isinstance(ask, actions.SetAside) for ask in play.asked.values()):
+        play.now += 0.1
+        if play.asked:
+            play.answer(min(play.asked))
+        else:
+            play.handle()
+    (looked_for,) = (ask for ask in play.asked.values() if isinstance(ask, actions.SetAside))
+    (record,) = records_of(looked_for)
+    play.handle(commands=(play.command(Do.STOP, *PARTITIONS[:2]),))
+    while any(isinstance(ask, actions.Write | actions.SetAside) for ask in play.asked.values()):
+        assert play.report.partitions
+        play.now += 0.1
+        play.answer(min(play.asked))
+    while play.report.partitions:
+        play.answer(min(play.asked))
+    assert play.dead_letters[record.partition] >= {record.offset}
+    assert {play.committed[partition].claimant for partition in PARTITIONS[:2]} == {None}
+    assert [play.committed[each].offset for each in PARTITIONS[:2]] == [
+        len(play.settled(each)) for each in PARTITIONS[:2]
+    ]
+
+
 def test_a_log_that_was_cut_off_ends_the_batch_and_what_is_committed_tells_which_leaders_records_it_counts() -> None:
     """In one batch the last offset of the partition would be the highest one, of a record that the log has no more."""
     play = Play()
@@ -313,7 +427,7 @@ def test_a_log_that_was_cut_off_ends_the_batch_and_what_is_committed_tells_which
         assert play.fetch is None
         write = only_ask(play)
         assert isinstance(write, actions.Write)
-        assert write.batch.epochs == {partition.partition: epoch}
+        assert write.batch.epochs(whole=True) == {partition.partition: epoch}
         play.rows[partition] = list(range(offsets.start))
         while play.asked:
             play.answer(min(play.asked))

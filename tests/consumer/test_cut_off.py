@@ -55,6 +55,10 @@ class World:
     def ranges(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, OffsetRange]:
         return dict.fromkeys(partitions, OffsetRange(0, len(self.log)))
 
+    def last_set_aside(self, topic: str, partitions: Collection[int]) -> Mapping[int, Reached]:
+        del topic, partitions
+        return {}
+
     def last_appended(self, topic: str, partitions: Collection[int]) -> Mapping[int, Reached]:
         del topic
         return dict.fromkeys(partitions, self.appended[-1]) if self.appended else {}

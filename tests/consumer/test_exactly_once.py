@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from consumer.decide.claims import writer
-from consumer.decide.location import location
+from consumer.decide.location import dead_letters, location
+from consumer.session import open_session, release
+from consumer.table import creation
 from consumer.verify import PartitionAccount
 from domain.messages import Action, ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartProcess
 from tests.consumer.consumer_program import ConsumerProgram
 from tests.consumer.table_files import accounts
+from tests.services import SharedSpark
 
 RECORDS = 2_000
 """Of each partition, before the first process begins: three cycles' worth, and some."""
@@ -71,6 +74,13 @@ WITH_A_JVM_OF_ITS_OWN = [
     fault(FREEZE, "before", "write", call=2),
     fault(FREEZE, "during", "write", call=2, seconds=0.2),
 ]
+WHILE_A_RECORD_IS_LOOKED_FOR = [
+    *(fault(KILL, "before", "write", call=call) for call in (2, 4, 7)),
+    fault(KILL, "during", "write", call=5, seconds=0.4),
+    *(fault(KILL, when, "set aside") for when in ("before", "after")),
+    fault(KILL, "during", "set aside", seconds=0.3),
+    fault(FREEZE, "before", "set aside"),
+]
 FROZEN = [
     *(fault(FREEZE, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")),
     fault(FREEZE, "during", "write", call=2, seconds=0.2),
@@ -105,6 +115,10 @@ class Scene:
         self._driver.command(Action.START, self._partitions, ready, seal=seal)
         self._former.append(ready)
         return process
+
+    def wait_until_set_aside(self, records: int) -> None:
+        """Waits until a process has set so many records aside."""
+        self._driver.wait_for(lambda report: report.dead_letters == records)
 
     def read_the_rest(self) -> None:
         """Waits until the process that began last has read everything, and some more."""
@@ -142,6 +156,20 @@ def each_once(lake_root: Path, partitions: list[TopicPartition]) -> EachOnce:
         assert held == {partition.partition: account for partition in partitions}
 
     return each_once
+
+
+REFUSED = (3, 700)
+"""Offsets of partition 1 that the table refuses."""
+
+
+@pytest.fixture
+def refusing(spark_server: SharedSpark, lake_root: Path, partitions: list[TopicPartition]) -> None:
+    """The owner of the table has made it so."""
+    table = location(str(lake_root), partitions[0].topic)
+    session = open_session(spark_server.remote)
+    session.sql(creation(table))
+    session.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT odd CHECK (NOT (partition = 1 AND offset IN {REFUSED}))")
+    release(session)
 
 
 def killed(process: ConsumerProgram) -> bool:
@@ -183,6 +211,36 @@ def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
     scene.begin(3, told=False, batch_bytes=ALL_AT_ONCE)
     scene.read_the_rest()
     each_once()
+
+
+@pytest.mark.slow(60)
+@pytest.mark.usefixtures("refusing")
+@pytest.mark.parametrize("own_jvm", [False, True], ids=["of a server", "with a JVM of its own"])
+@pytest.mark.parametrize("fault", WHILE_A_RECORD_IS_LOOKED_FOR, ids=name)
+def test_a_kill_while_a_record_is_looked_for_leaves_it_in_the_dead_letters_once_and_all_others_in_the_table(
+    fault: Fault,
+    own_jvm: bool,
+    scene: Scene,
+    lake_root: Path,
+    partitions: list[TopicPartition],
+    own_spark: dict[str, Any],
+) -> None:
+    befallen = scene.begin(1, fault, told=False, **(own_spark if own_jvm else {}))
+    assert frozen(befallen) if fault["signal"] == FREEZE else killed(befallen)
+    scene.begin(2, told=fault["signal"] == FREEZE, batch_bytes=ALL_AT_ONCE)
+    if fault["signal"] == FREEZE:
+        scene.wait_until_set_aside(len(REFUSED))
+        befallen.send_signal(signal.SIGCONT)
+        assert failed(befallen)
+    scene.read_the_rest()
+    count = RECORDS + MORE
+    (refusing,) = (partition for partition in partitions if partition.partition == 1)
+    held = accounts(Path(location(str(lake_root), refusing.topic)))
+    assert set(held) == {partition.partition for partition in partitions}
+    assert sum(account.rows for account in held.values()) == len(partitions) * count - len(REFUSED)
+    assert sum(account.distinct_offsets for account in held.values()) == len(partitions) * count - len(REFUSED)
+    letters = accounts(Path(dead_letters(str(lake_root))))
+    assert letters == {1: PartitionAccount(len(REFUSED), len(REFUSED), *REFUSED)}
 
 
 @pytest.mark.slow

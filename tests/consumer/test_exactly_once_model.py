@@ -55,6 +55,33 @@ def test_so_it_is_whatever_else_happens(protocol: Protocol) -> None:
 
 
 @pytest.mark.parametrize(
+    "protocol",
+    [
+        Protocol(refused=(0, 0), processes=2),
+        Protocol(refused=(0, 0), at_once=2, processes=2),
+        Protocol(refused=(0, 1), at_once=2, records=3, processes=2),
+        pytest.param(Protocol(refused=(0, 1), at_once=2, zombies=False), marks=pytest.mark.slow),
+        Protocol(refused=(0, 1), at_once=2, loses_commits=True, processes=2),
+        pytest.param(Protocol(refused=(0, 1), at_once=2, leaves=True, processes=2), marks=pytest.mark.slow),
+        Protocol(refused=(0, 0), at_once=2, mends=True, processes=1),
+    ],
+    ids=[
+        "by itself",
+        "the first of a batch",
+        "the last of a batch",
+        "of three that die",
+        "claims are lost",
+        "processes are told to leave",
+        "that the table takes later",
+    ],
+)
+def test_a_record_that_the_table_refuses_is_in_the_dead_letters_once_and_all_others_in_the_table(
+    protocol: Protocol,
+) -> None:
+    assert violation(protocol) is None
+
+
+@pytest.mark.parametrize(
     ("protocol", "fault"),
     [
         (Protocol(seals=False, processes=2), "doubled"),
@@ -67,6 +94,8 @@ def test_so_it_is_whatever_else_happens(protocol: Protocol) -> None:
         (Protocol(expires=True, renews=False, zombies=False, given=Given.FORGOTTEN), "doubled"),
         (Protocol(forgets=True, ends_when_forgotten=False, processes=2), "committed what is not in the lake"),
         (Protocol(gives_up_what_is_stopped=False, zombies=False), "the rightful reader is out of action"),
+        (Protocol(refused=(0, 0), names_dead_letters_by_record=False, processes=2), "doubled"),
+        (Protocol(refused=(0, 1), at_once=2, mends=True, takes_refused_names=False, processes=1), "doubled"),
     ],
     ids=[
         "no seal",
@@ -79,6 +108,8 @@ def test_so_it_is_whatever_else_happens(protocol: Protocol) -> None:
         "claims that are not renewed",
         "a forgotten id initialised anew",
         "take-overs of what is stopped",
+        "dead letters by their writers",
+        "names of what was refused",
     ],
 )
 def test_without_one_of_its_guards_it_fails(protocol: Protocol, fault: str) -> None:
@@ -86,6 +117,13 @@ def test_without_one_of_its_guards_it_fails(protocol: Protocol, fault: str) -> N
     found = violation(protocol)
     assert found is not None
     assert found[0] == fault
+
+
+def test_a_record_may_be_in_both_where_its_table_is_mended_while_the_reader_is_replaced() -> None:
+    """The dead letter of the former reader may be on its way until its successor has appended the record."""
+    found = violation(Protocol(refused=(0, 0), mends=True, processes=2))
+    assert found is not None
+    assert found[0] == "doubled"
 
 
 @pytest.mark.slow

@@ -108,7 +108,7 @@ class Writer:
             if version <= session.versions[writer]:
                 return
             session.versions[writer] = version
-        session.table = pa.concat_tables([session.table, self._frame.rows])
+        session.table = pa.concat_tables([session.table, self._frame.rows], promote_options="default")
         session.notes.insert(0, self._options.get("userMetadata"))
 
 
@@ -161,3 +161,13 @@ def test_the_highest_offset_is_the_last_one_by_the_log_and_by_the_rows(session: 
     lake.append("orders", 3, batch(3), {0: 5})
     assert lake.last_appended("orders", {0}) == {0: Reached(3, 5)}, "of a later leader"
     assert session.notes[0] is not None
+
+
+def test_a_dead_letter_is_there_once_whoever_appends_it(session: Session) -> None:
+    for writer in ("group/1/a", "group/2/b"):
+        lake = a_lake(writer)
+        lake.set_aside("orders", batch(7), "because", {0: 4})
+        lake.set_aside("orders", batch(8), "because", {0: 4})
+    assert offsets(session) == [7, 8]
+    assert lake.last_set_aside("orders", {0, 1}) == {0: Reached(8, 4)}
+    assert lake.last_set_aside("clicks", {0}) == {}

@@ -437,3 +437,56 @@ def test_no_two_processes_have_one_name(services: Services, begin: Begin) -> Non
     begin(1)
     services.wait_until(lambda: [report.sequence for report in services.reports].count(1) == 2)
     assert len({report.incarnation for report in services.reports}) == 2
+
+
+POISON = BATCH + 3
+"""The offset of a record that its table refuses."""
+WHILE_IT_IS_LOOKED_FOR = ["write", "set aside", "is set aside"]
+
+
+def settled(services: Services, partition: TopicPartition = ORDERS) -> list[int]:
+    return sorted([*services.rows[partition], *services.dead_letters[partition]])
+
+
+@pytest.mark.parametrize(
+    ("frozen_at", "is_mended"),
+    [*((step, False) for step in WHILE_IT_IS_LOOKED_FOR), ("write", True), ("is set aside", True)],
+)
+def test_a_record_that_is_refused_is_set_aside_once_wherever_its_reader_freezes(
+    frozen_at: str, is_mended: bool, services: Services, begin: Begin
+) -> None:
+    services.epoch = 0
+    zombie = begin(1)
+    former = ready(services, 1)
+    services.command(Action.START, ORDERS, former)
+    services.wait_until(lambda: ORDERS in services.committed)
+    services.refused = {(ORDERS, POISON)}
+    services.hold_up(frozen_at, 1)
+    services.ends[ORDERS] = 3 * BATCH
+    services.wait_until_held_up(frozen_at, 1)
+    if is_mended:
+        services.refused = set()
+    begin(2)
+    services.command(Action.START, ORDERS, ready(services, 2), seal=[name(former)])
+    services.wait_until(lambda: services.committed[ORDERS].offset == 3 * BATCH)
+    services.let_go(frozen_at, 1)
+    assert isinstance(zombie.exception(WITHIN_S), ConsumerError)
+    assert settled(services) == list(range(3 * BATCH))
+    assert services.dead_letters[ORDERS] == ([] if is_mended and frozen_at == "write" else [POISON])
+    assert services.ahead == []
+
+
+def test_records_that_are_refused_keep_no_other_from_being_written(services: Services, begin: Begin) -> None:
+    services.refused = {(ORDERS, offset) for offset in (0, 7, 8, POISON)}
+    begin(1)
+    reader = ready(services, 1)
+    for partition in (ORDERS, CLICKS):
+        acknowledged(services, services.command(Action.START, partition, reader))
+    services.ends.update({ORDERS: 4 * BATCH, CLICKS: 4 * BATCH})
+    services.wait_until(lambda: is_committed(services, ORDERS) and is_committed(services, CLICKS))
+    assert services.dead_letters[ORDERS] == [0, 7, 8, POISON]
+    assert settled(services) == list(range(4 * BATCH))
+    assert each_once(services, CLICKS)
+    services.wait_until(lambda: told(services) == 8 * BATCH)
+    last = services.wait_for(lambda report: report.dead_letters == 4 and report.state is ConsumerState.READY)
+    assert last.reason == "a record of orders is in the dead letters: orders: its constraint"

@@ -21,6 +21,7 @@ END = 70
 def lake() -> Mock:
     lake: Mock = create_autospec(Lake, instance=True)
     lake.last_appended.return_value = {0: Reached(59), 1: Reached(59)}
+    lake.last_set_aside.return_value = {}
     lake.last_offsets.return_value = {}
     return lake
 

@@ -161,6 +161,8 @@ class FakeConsumer:
                 if ask not in self._appends:
                     self._appends[ask] = _append(self.writer, action, lake)
                 return done if self._appends[ask].settled else None
+            case actions.SetAside():
+                raise AssertionError("its tables refuse no record")
             case actions.Commit(positions=positions):
                 if lake.is_slow(lake.commits_at_once):
                     return None
