@@ -65,6 +65,9 @@ class ConsumerFigures:
             Counter, "kcga_consumer_lost_offsets", "Offsets that were deleted from the log before they were read."
         )
         self._lost_so_far = 0
+        text = "Records that it wrote to the dead letters, because their topics' tables refuse them."
+        self._dead_letters = figure(Counter, "kcga_consumer_dead_letters", text)
+        self._dead_letters_so_far = 0
         self._fetch = figure(Summary, "kcga_consumer_fetch_seconds", "Time that the fetch of a batch took.")
         self._write = figure(Summary, "kcga_consumer_write_seconds", "Time that the write of a batch took.")
 
@@ -76,6 +79,8 @@ class ConsumerFigures:
         self._held.set(len(report.partitions))
         self._lost.inc(report.lost - self._lost_so_far)
         self._lost_so_far = report.lost
+        self._dead_letters.inc(report.dead_letters - self._dead_letters_so_far)
+        self._dead_letters_so_far = report.dead_letters
         if (cycle := report.cycle) is not None:
             self._bytes.inc(cycle.bytes)
             self._records.inc(cycle.records)
