@@ -63,6 +63,7 @@ SLOW = (
     "tests/controller/test_controller_faults.py"
     "::test_however_slow_it_all_is_nobody_is_sealed_and_every_record_is_read_once"
 )
+NEVER_COMES = "test_what_was_refused_never_comes_though_it_was_asked_for_before_and_the_table_takes_it_now"
 SLEPT = f"{ONCE}::test_one_that_sleeps_for_longer_than_its_lease_ends_also_where_nobody_took_over"
 
 
@@ -409,7 +410,10 @@ GUARDS = (
             "tests/consumer/test_consumer_machine.py"
             "::test_what_was_refused_is_tried_under_another_name_for_the_lake_would_pass_over_it_under_the_same"
         ],
-        [],
+        [
+            "tests/consumer/test_dead_letters.py"
+            "::test_a_table_that_refuses_everything_has_its_topic_wait_until_it_is_mended"
+        ],
     ),
     Guard(
         "A record that was set aside behind the last row is not tried again by who takes over",
@@ -418,7 +422,10 @@ GUARDS = (
         "    aside = lake.last_set_aside(topic, claimed) if claimed else {}\n",
         "    aside: dict[int, Reached] = {}\n",
         [f"{RUNNER}::test_a_record_that_is_refused_is_set_aside_once_wherever_its_reader_freezes[is set aside-True]"],
-        [],
+        [
+            "tests/consumer/test_takeover_on_services.py"
+            "::test_a_record_that_was_set_aside_behind_the_last_row_is_not_read_again"
+        ],
     ),
     Guard(
         "A refusal is told once nothing under its name can come any more",
@@ -426,11 +433,8 @@ GUARDS = (
         "consumer/lake.py",
         "                if is_first or not self._has_settled(session, table, columns, version, note):\n",
         "                if True:\n",
-        [],
-        [
-            "tests/consumer/test_dead_letters.py"
-            "::test_what_was_refused_never_comes_though_it_was_asked_for_before_and_the_table_takes_it_now"
-        ],
+        [f"tests/consumer/test_lake_names.py::{NEVER_COMES}"],
+        [f"tests/consumer/test_dead_letters.py::{NEVER_COMES}"],
     ),
     Guard(
         "A dead letter is named by its record, whoever writes it",

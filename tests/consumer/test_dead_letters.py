@@ -14,7 +14,7 @@ from consumer.decide.location import dead_letters, location
 from consumer.decide.reached import Reached
 from consumer.lake import Lake
 from consumer.session import LakeError, RefusedError, open_session, release
-from consumer.table import COLUMNS, rows
+from consumer.table import COLUMNS, creation, rows
 from consumer.verify import PartitionAccount, verify
 from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
@@ -175,7 +175,7 @@ def test_records_that_are_refused_are_set_aside_and_all_others_of_all_topics_are
     other = create_topic(f"{data_topic}.other", partitions=1)
     refusing, taking = TopicPartition(data_topic, 0), TopicPartition(other, 0)
     table = location(str(lake_root), data_topic)
-    session.sql(f"CREATE TABLE delta.`{table}` ({COLUMNS}) USING DELTA PARTITIONED BY (ingest_date)")
+    session.sql(creation(table))
     session.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT odd CHECK (offset NOT IN (0, 700, 701, 1999))")
     start_consumer(1, batch_bytes=5_000_000)
     driver.start([refusing, taking], driver.wait_for(lambda report: report.state is ConsumerState.READY))
@@ -189,4 +189,29 @@ def test_records_that_are_refused_are_set_aside_and_all_others_of_all_topics_are
     assert verify(spark_server.remote, str(lake_root), [data_topic, other]) == {
         refusing: PartitionAccount(2_010, 2_010, first_offset=0, last_offset=2_009, dead_letters=4),
         taking: PartitionAccount(2_000, 2_000, first_offset=0, last_offset=1_999),
+    }
+
+
+@pytest.mark.slow
+def test_a_table_that_refuses_everything_has_its_topic_wait_until_it_is_mended(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    spark_server: SharedSpark,
+    session: SparkSession,
+    lake_root: Path,
+    data_topic: str,
+) -> None:
+    refusing, table = TopicPartition(data_topic, 0), location(str(lake_root), data_topic)
+    session.sql(creation(table))
+    session.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT none CHECK (offset < 0)")
+    start_consumer(1, most_dead_letters=2)
+    driver.start([refusing], driver.wait_for(lambda report: report.state is ConsumerState.READY))
+    driver.produce(refusing, 0, 100)
+    told = driver.wait_for(lambda report: report.dead_letters == 2 and report.state is ConsumerState.DEGRADED)
+    assert "CHECK constraint none" in str(told.reason)
+    driver.wait_for(lambda report: report.sequence >= told.sequence + 30)  # it has been tried again meanwhile
+    session.sql(f"ALTER TABLE delta.`{table}` DROP CONSTRAINT none")
+    driver.wait_until_read(100)
+    assert verify(spark_server.remote, str(lake_root), [data_topic]) == {
+        refusing: PartitionAccount(100, 100, first_offset=0, last_offset=99, dead_letters=2)
     }

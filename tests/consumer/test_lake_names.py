@@ -13,10 +13,21 @@ from consumer.decide.batch import Record
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.lake import Lake
+from consumer.session import RefusedError
 from consumer.table import SCHEMA, rows
 from domain.partitions import TopicPartition
 
 TODAY = date(2026, 1, 31)
+
+
+class ConstraintError(Exception):
+    """As Spark has it."""
+
+    def getSqlState(self) -> str:  # noqa: N802
+        return "23001"
+
+    def getCondition(self) -> str:  # noqa: N802
+        return "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
 
 
 class Session:
@@ -27,6 +38,8 @@ class Session:
         self.versions: Counter[str] = Counter()
         self.notes: list[str | None] = []
         """Of the log's entries, the newest first."""
+        self.refused: set[int] = set()
+        """Offsets that the table does not take."""
 
     def sql(self, statement: str) -> "Frame":
         del statement
@@ -107,6 +120,8 @@ class Writer:
         if writer is not None and version is not None:
             if version <= session.versions[writer]:
                 return
+            if session.refused.intersection(self._frame.rows["offset"].to_pylist()):
+                raise ConstraintError
             session.versions[writer] = version
         session.table = pa.concat_tables([session.table, self._frame.rows], promote_options="default")
         session.notes.insert(0, self._options.get("userMetadata"))
@@ -171,3 +186,29 @@ def test_a_dead_letter_is_there_once_whoever_appends_it(session: Session) -> Non
     assert offsets(session) == [7, 8]
     assert lake.last_set_aside("orders", {0, 1}) == {0: Reached(8, 4)}
     assert lake.last_set_aside("clicks", {0}) == {}
+
+
+def test_what_was_refused_never_comes_though_it_was_asked_for_before_and_the_table_takes_it_now(
+    session: Session,
+) -> None:
+    lake, late = a_lake("group/1/a"), a_lake("group/1/a")
+    session.refused = {1}
+    for _ in range(2):
+        with pytest.raises(RefusedError):
+            lake.append("orders", 1, batch(0, 1))
+    session.refused = set()
+    late.append("orders", 1, batch(0, 1))
+    assert offsets(session) == []
+    lake.append("orders", 2, batch(0, 1))
+    assert offsets(session) == [0, 1]
+
+
+def test_an_append_whose_answer_got_lost_is_not_told_as_refused_though_the_table_would_refuse_it_now(
+    session: Session,
+) -> None:
+    lake = a_lake("group/1/a")
+    lake.append("orders", 1, batch(0))
+    session.refused = {0}
+    session.versions.clear()  # the same again looks at the table as it was before
+    lake.append("orders", 1, batch(0))
+    assert offsets(session) == [0]

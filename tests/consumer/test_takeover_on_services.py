@@ -121,3 +121,16 @@ def test_what_was_appended_of_a_later_leader_counts_though_its_offsets_are_lower
     former.append(2, 3, 4, epoch=1)
     found = take_over([partition], [], SUCCESSOR, successor.offsets, successor.lake, unique_name, lambda: None)
     assert found == {partition: Reached(5, 1)}
+
+
+def test_a_record_that_was_set_aside_behind_the_last_row_is_not_read_again(
+    open_writer: OpenWriter, partition: TopicPartition, unique_name: str
+) -> None:
+    """Its table may take it by now."""
+    former, successor = open_writer(FORMER), open_writer(SUCCESSOR)
+    former.append(1, 0, 1, 2, epoch=0)
+    former.commit(0, claim(FORMER), epoch=0)
+    refused = rows([Record(partition, 3, None, None, b"", ())], TODAY)
+    former.lake.set_aside(partition.topic, refused, "because", {partition.partition: 0})
+    found = take_over([partition], [], SUCCESSOR, successor.offsets, successor.lake, unique_name, lambda: None)
+    assert found == {partition: Reached(4, 0)}
