@@ -49,6 +49,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 LAKE: Mapping[str, str] = MappingProxyType(
     {
         "verify": "Count each partition's rows, and find those that are doubled or missing.",
+        "dead-letters": "Show the records that their topics' tables refused, and why.",
         "optimize": "Rewrite many small files as few large ones; consumers may go on writing.",
         "vacuum": "Delete the files that no table needs any more; consumers may go on writing.",
     }
@@ -82,7 +83,7 @@ class LazyCommand(TyperCommand):
 
 def _add(group: typer.Typer, module: str, name: str, summary: str) -> None:
     def function() -> Callable[..., None]:
-        found: Callable[..., None] = getattr(import_module(f"cli.commands.{module}"), name)
+        found: Callable[..., None] = getattr(import_module(f"cli.commands.{module}"), name.replace("-", "_"))
         return found
 
     group.command(name, help=summary, cls=LazyCommand)(function)

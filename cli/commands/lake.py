@@ -1,7 +1,9 @@
 """`kcga lake`: what the tables hold of each partition, and the care of their files."""
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -9,12 +11,15 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from app.errors import KcgaError, UsageError
 from app.settings import Settings, load
 from app.spark_needs import with_jars
 from app.topics import Cluster
 from cli.options import OutputFormat, SettingsFile
+from consumer.dead_letters import DeadLetter
+from consumer.dead_letters import dead_letters as read_dead_letters
 from consumer.maintenance import Compaction
 from consumer.maintenance import optimize as optimize_table
 from consumer.maintenance import vacuum as vacuum_table
@@ -67,6 +72,32 @@ def verify(
             f"{doubled} rows are doubled, {missing} offsets between rows have none; transactions and compaction leave "
             "such offsets: --allow-gaps passes over them"
         )
+
+
+def dead_letters(
+    settings: SettingsFile,
+    topic: Topics = None,
+    output: Annotated[
+        OutputFormat, typer.Option(help="json: one object a line for each record, with all its bytes, in base64.")
+    ] = OutputFormat.TEXT,
+    most: Annotated[int, typer.Option(min=1, help="Print so many at most.")] = 100,
+) -> None:
+    """Prints the records of these topics that their tables refused, and why.
+
+    Raises:
+        KcgaError: the lake does not tell.
+    """
+    loaded = with_jars(load(settings))
+    consumer = loaded.consumer
+    topics = _topics(loaded, topic or ())
+    letters = _asking_the_lake(
+        lambda: read_dead_letters(consumer.spark, consumer.lake_root, topics, most, consumer.spark_conf)
+    )
+    if output is OutputFormat.JSON:
+        for letter in letters:
+            print(json.dumps(letter._asdict(), default=_in_json))  # noqa: T201
+    else:
+        Console().print(_table_of_dead_letters(letters) if letters else "no dead letters")
 
 
 def optimize(settings: SettingsFile, topic: Topics = None) -> None:
@@ -152,6 +183,19 @@ def _table(accounts: dict[TopicPartition, PartitionAccount]) -> Table:
         told = (account.rows, account.first_offset, account.last_offset, account.doubled, account.missing)
         table.add_row(str(partition), *(f"{figure:,}" for figure in (*told, account.dead_letters)))
     return table
+
+
+def _table_of_dead_letters(letters: Sequence[DeadLetter]) -> Table:
+    table = Table("partition", "offset", "timestamp", "reason", box=None, pad_edge=False)
+    for letter in letters:
+        partition = TopicPartition(letter.topic, letter.partition)
+        moment = "" if letter.timestamp is None else _in_json(letter.timestamp)
+        table.add_row(str(partition), str(letter.offset), moment, Text(letter.reason))
+    return table
+
+
+def _in_json(value: bytes | datetime) -> str:
+    return b64encode(value).decode() if isinstance(value, bytes) else value.astimezone(UTC).isoformat()
 
 
 def _compacted(compaction: Compaction | None) -> str:

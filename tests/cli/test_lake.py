@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import KcgaError, UsageError
-from cli.commands.lake import optimize, vacuum, verify
+from cli.commands.lake import dead_letters, optimize, vacuum, verify
 from cli.options import OutputFormat
 from consumer.decide.batch import Record
 from consumer.lake import Lake
@@ -74,6 +74,35 @@ def test_each_partition_is_accounted_for(
     }  # fmt: skip
     verify(settings, [topic])
     assert f"{topic}-0" in capsys.readouterr().out
+
+
+def test_what_a_table_refused_is_shown_with_all_its_bytes_and_why(
+    settings: Path,
+    spark_server: SharedSpark,
+    lake_root: Path,
+    topic: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    dead_letters(settings)
+    assert capsys.readouterr().out == "no dead letters\n"
+    lake = Lake([spark_server.remote], str(lake_root), "a")
+    lake.connect()
+    for offset in (8, 7):
+        record = Record(TopicPartition(topic, 0), offset, 1_700_000_000_123, b"\xff", b"value", (("h", b"\x00"),))
+        lake.set_aside(topic, rows([record], DAY), "[CHECK] refuses it")
+    lake.close()
+    capsys.readouterr()  # the log
+    dead_letters(settings, output=OutputFormat.JSON, most=1)
+    assert json.loads(capsys.readouterr().out) == {
+        "topic": topic, "partition": 0, "offset": 7, "timestamp": "2023-11-14T22:13:20.123000+00:00",
+        "key": "/w==", "value": "dmFsdWU=", "headers": [{"key": "h", "value": "AA=="}], "reason": "[CHECK] refuses it",
+    }  # fmt: skip
+    dead_letters(settings, [topic])
+    told = capsys.readouterr().out
+    assert told.index(f"{topic}-0  7") < told.index(f"{topic}-0  8")
+    assert told.count("[CHECK] refuses it") == 2
+    dead_letters(settings, [f"{topic}.other"])
+    assert capsys.readouterr().out == "no dead letters\n"
 
 
 def test_what_is_doubled_or_missing_is_a_fault(settings: Path, write: WriteOffsets) -> None:
