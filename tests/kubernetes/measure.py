@@ -21,6 +21,7 @@ from bench.quiet import LoadBefore, add_busy, await_quiet
 from controller.kubernetes.decide.deployment import parse_template
 from controller.kubernetes.fleet import KubernetesFleet
 from controller.kubernetes.settings import KubernetesSettings
+from domain.consumer_class import ORDINARY
 from sandbox.broker import Broker
 from sandbox.spark import SparkConnectServer
 from tests.go_program import build
@@ -51,7 +52,7 @@ def measure_fleet(control_plane: ControlPlane) -> Figures:
         namespace="default",
         group="lake",
         template=lambda _: template,
-        settings=dict,
+        settings=lambda: {ORDINARY: ""},
         owner=None,
         may_act=lambda: True,
     )

@@ -17,6 +17,7 @@ from kubernetes.client.exceptions import ApiException
 from controller.fleet import FleetError
 from controller.kubernetes.decide.deployment import Owner, Template, parse_template, read_template
 from controller.kubernetes.fleet import KubernetesFleet
+from domain.consumer_class import ORDINARY
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.process_kubelet import ProcessKubelet
 
@@ -380,7 +381,7 @@ def test_a_template_that_is_wrong_by_now_fails_the_creation_alone(cluster: Clust
         namespace=cluster.namespace,
         group=GROUP,
         template=lambda _: read_template(tmp_path / "consumer.yaml"),
-        settings=dict,
+        settings=lambda: {ORDINARY: ""},
         owner=None,
         may_act=lambda: True,
     )

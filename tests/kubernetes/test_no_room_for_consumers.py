@@ -16,6 +16,7 @@ from controller.kubernetes.fleet import KubernetesFleet
 from controller.runner import run
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
+from domain.consumer_class import ORDINARY
 from domain.messages import ConsumerReport, ControllerClaim, Decision, Restraint, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
@@ -111,7 +112,7 @@ def test_a_quota_limits_the_next_plan_and_moves_nothing_until_there_is_room(
         namespace=namespace,
         group="lake",
         template=lambda _: template,
-        settings=dict,
+        settings=lambda: {ORDINARY: ""},
         owner=None,
         may_act=lambda: True,
     )

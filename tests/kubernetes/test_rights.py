@@ -17,6 +17,7 @@ from controller.kubernetes.api import KubernetesError, find_owner
 from controller.kubernetes.decide.deployment import parse_template
 from controller.kubernetes.election import Election
 from controller.kubernetes.fleet import KubernetesFleet
+from domain.consumer_class import ORDINARY
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.process_kubelet import ProcessKubelet
 
@@ -129,7 +130,7 @@ def live(api: client.ApiClient, namespace: str, refused: Callable[[], bool]) -> 
             namespace=namespace,
             group="lake",
             template=lambda _: template,
-            settings=dict,
+            settings=lambda: {ORDINARY: ""},
             owner=find_owner(api, namespace, ACCOUNT),
             may_act=lambda: election.may_act,
         )
