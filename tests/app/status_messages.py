@@ -6,6 +6,8 @@ from app.status.board import Board
 from app.status.metrics import GroupMetrics
 from controller.decide.machine import State
 from controller.settings import ControllerSettings
+from domain.consumer_class import ConsumerClass
+from domain.messages import ControllerClaim, Standing
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 
 SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0)
@@ -35,6 +37,18 @@ def told_board(clock: Clock | None = None) -> Board:
     after = {name: (reader, 3 if name == "orders-0" else reader) for name, (_, reader) in before.items()}
     board.decided(decision(2, BEGAN + 1, after, epoch=7, rscore=0.3))
     board.turned(BEGAN, State.MANAGE, paused=False)
+    return board
+
+
+def board_of_classes(large: float, ordinary: float) -> Board:
+    """A large consumer of capacity 400 and an ordinary one of 100, each with a partition of that speed."""
+    board = Board("billing", SETTINGS.with_classes([ConsumerClass("large", 400.0, 3.0)]), Clock())
+    board.leads(1)
+    board.heard(write_speeds(BEGAN, {"orders-0": large, "orders-1": ordinary}))
+    board.heard(report(1, BEGAN, "orders-0"))
+    board.heard(report(2, BEGAN, "orders-1"))
+    standing = Standing(began_at=BEGAN, counted_on=(1, 2), classes={"large": (1,)})
+    board.heard(ControllerClaim(epoch=1, incarnation="a", sent_at=BEGAN, standing=standing))
     return board
 
 

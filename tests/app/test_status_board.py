@@ -6,11 +6,10 @@ from app.status.board import FULL_DECISIONS, HUNG_S, LIVE_S, Board
 from controller.decide.machine import State
 from controller.runner import Audience
 from controller.settings import ControllerSettings
-from domain.consumer_class import ConsumerClass
 from domain.group_view.picture import ConsumerPicture, course
 from domain.group_view.view import Sample
-from domain.messages import ControllerClaim, Standing
-from tests.app.status_messages import SETTINGS, Clock, registry_of, told_board
+from domain.messages import ControllerClaim
+from tests.app.status_messages import SETTINGS, Clock, board_of_classes, registry_of, told_board
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 
 
@@ -51,13 +50,7 @@ def test_the_capacity_that_is_shown_is_the_one_that_was_decided_with(monkeypatch
 
 
 def test_each_consumer_is_shown_against_the_capacity_of_its_class() -> None:
-    board = Board("billing", SETTINGS.with_classes([ConsumerClass("large", 400.0, 3.0)]), Clock())
-    board.leads(1)
-    board.heard(write_speeds(BEGAN, {"orders-0": 130.0, "orders-1": 30.0}))
-    board.heard(report(1, BEGAN, "orders-0"))
-    board.heard(report(2, BEGAN, "orders-1"))
-    standing = Standing(began_at=BEGAN, counted_on=(1, 2), classes={"large": (1,)})
-    board.heard(ControllerClaim(epoch=1, incarnation="a", sent_at=BEGAN, standing=standing))
+    board = board_of_classes(large=130.0, ordinary=30.0)
     shown = board.picture()
     assert [(each.class_name, each.capacity) for each in shown.consumers] == [("large", 400.0), ("ordinary", 100.0)]
     assert (shown.capacity, shown.oversized, shown.fewest_consumers) == (100.0, 0, 1)

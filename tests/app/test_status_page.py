@@ -10,9 +10,8 @@ from playwright.sync_api import Browser, expect
 from app.status.app import make_app
 from app.status.board import Board
 from app.status.server import StatusServer
-from domain.consumer_class import ConsumerClass
-from domain.messages import ControlAction, ControllerClaim, Standing, TopicsOfSource
-from tests.app.status_messages import HOSTILE, SETTINGS, Clock, registry_of, told_board
+from domain.messages import ControlAction, TopicsOfSource
+from tests.app.status_messages import HOSTILE, SETTINGS, Clock, board_of_classes, registry_of, told_board
 from tests.page_watch import DESKTOP, PHONE, opened, serious_faults
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 
@@ -46,13 +45,7 @@ def test_the_bars_show_who_reads_what_and_what_is_wrong(browser: Browser, served
 
 
 def test_a_consumer_of_another_class_is_drawn_against_its_own_capacity(browser: Browser) -> None:
-    board = Board("billing", SETTINGS.with_classes([ConsumerClass("large", 400.0, 3.0)]), Clock())
-    board.leads(1)
-    board.heard(write_speeds(BEGAN, {"orders-0": 200.0, "orders-1": 50.0}))
-    board.heard(report(1, BEGAN, "orders-0"))
-    board.heard(report(2, BEGAN, "orders-1"))
-    standing = Standing(began_at=BEGAN, counted_on=(1, 2), classes={"large": (1,)})
-    board.heard(ControllerClaim(epoch=1, incarnation="a", sent_at=BEGAN, standing=standing))
+    board = board_of_classes(large=200.0, ordinary=50.0)
     server = StatusServer("127.0.0.1", 0)
     with (
         server.serve(make_app(board, registry_of(board), stopping=server.stopping)),
