@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from domain.assignment import Assignment, ConsumerId
 from domain.consumer_class import ORDINARY, ConsumerClass
@@ -17,7 +18,7 @@ class ProblemError(ValueError):
     """A problem that says nothing that could be solved: a value is outside its range, or two of them disagree."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
     """Minimise `consumers + migration_weight * Rscore` over the assignments that give each partition one consumer.
 
@@ -132,12 +133,12 @@ class Problem:
         fixed.update((p, consumer) for p, consumer in self.pinned.items() if p in self.speeds)
         return fixed
 
-    @property
+    @cached_property
     def every_class(self) -> tuple[ConsumerClass, ...]:
         """The classes that consumers may be of, the ordinary one first."""
         return (ConsumerClass(ORDINARY, self.capacity, 1.0), *self.classes)
 
-    @property
+    @cached_property
     def largest(self) -> float:
         """The capacity of the largest class, in bytes/s: a partition that is faster is saturated."""
         return max(each.capacity for each in self.every_class)

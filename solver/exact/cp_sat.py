@@ -11,7 +11,6 @@ from below. Good up to about 100 partitions.
 
 import math
 
-import numpy as np
 from ortools.sat.python import cp_model
 
 from domain.assignment import Assignment, ConsumerId
@@ -124,7 +123,7 @@ def solve(instance: Instance, incumbent: Incumbent, deadline: Deadline) -> None:
         for number in range(len(capacities)):
             group = tuple(item for item in range(count) if (item, number) in x and solver.value(x[item, number]))
             if group:
-                size = float(np.sum(sizes[list(group)]))
+                size = instance.load_of(group)
                 consumer = instance.bins[number].consumer if number < known else consumers.take(group, size)
                 placed.update(dict.fromkeys(group, consumer))
         incumbent.offer(instance.complete(placed), NAME)

@@ -54,7 +54,7 @@ def _subsets(instance: Instance, bin_: Bin, at_most: int) -> list[tuple[int, ...
     """The sets of a bin's own items that fit it together with those it must have; None where they are too many."""
     sizes = instance.sizes
     limit = bin_.capacity * (1 + FIT_TOLERANCE)
-    subsets: list[tuple[tuple[int, ...], float]] = [((), float(sizes[list(bin_.required)].sum()))]
+    subsets: list[tuple[tuple[int, ...], float]] = [((), instance.load_of(bin_.required))]
     for item in bin_.own:
         size = float(sizes[item])
         # A partition that is faster than its consumer can only be alone: it extends the empty set.
@@ -150,7 +150,7 @@ class KeptPricing:
         own = np.array(bin_.own, dtype=np.int64)
         values = prices[own] + instance.weight * instance.sizes[own]
         limit = bin_.packing_capacity if bin_.receives_required else bin_.capacity
-        load = float(instance.sizes[list(bin_.required)].sum())
+        load = instance.load_of(bin_.required)
         best: tuple[float, tuple[int, ...]] | None = None
         widest = int((limit - load + FIT_TOLERANCE / 10) * self.units)
         if widest >= 0:
@@ -205,7 +205,7 @@ class _Subsets:
         count = len(chosen[0].own)
         self._own = np.array([bin_.own for bin_ in chosen], dtype=np.int64).reshape(len(chosen), count)
         self._saving = instance.weight * instance.sizes[self._own]
-        required = np.array([float(instance.sizes[list(bin_.required)].sum()) for bin_ in chosen])
+        required = np.array([instance.load_of(bin_.required) for bin_ in chosen])
         loads = required[:, None] + _sums(instance.sizes[self._own])
         capacity = np.array([bin_.capacity for bin_ in chosen])[:, None]
         packing = np.array([bin_.packing_capacity for bin_ in chosen])[:, None]
@@ -249,8 +249,7 @@ def _sums(values: Floats) -> Floats:
 
 def _saving(instance: Instance, number: int, items: Iterable[int]) -> float:
     """What it saves that those of `items` stay that are at home on the bin `number`."""
-    at_home = sum(float(instance.sizes[item]) for item in items if instance.home[item] == number)
-    return instance.weight * at_home
+    return instance.weight * instance.load_of(item for item in items if instance.home[item] == number)
 
 
 def _room_values(room_prices: Floats, packing: int, widest: int) -> Floats:

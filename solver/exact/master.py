@@ -4,6 +4,7 @@ As sizes are no integers here, neither rooms nor patterns are rounded. What the 
 would improve it is found by `knapsack`.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -80,6 +81,8 @@ class Master:
         self._known: set[tuple[int, ...]] = set()
         self.required = frozenset(item for bin_ in instance.bins for item in bin_.required)
         self.levels = _levels(instance, kept)
+        self._listed_levels: list[float] = self.levels.tolist()
+        """The same: faster where a single one is looked for."""
         self._opened = _opened(instance, self.levels)
         self._widest = instance.packing_capacity
         self._must_keep = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
@@ -106,10 +109,10 @@ class Master:
 
     def level_of(self, pattern: tuple[int, ...]) -> int:
         """The lowest level that has room for `pattern`."""
-        size = float(self.instance.sizes[list(pattern)].sum())
+        size = self.instance.load_of(pattern)
         if len(pattern) == 1 and size > 1:
             return len(self.levels) - 1
-        return int(np.searchsorted(self.levels, size - FIT_TOLERANCE))
+        return bisect_left(self._listed_levels, size - FIT_TOLERANCE)
 
     def add_patterns(self, patterns: Iterable[tuple[int, ...]]) -> int:
         """Adds those that the model does not have yet, and says how many."""

@@ -33,8 +33,8 @@ def prepare(problem: Problem, incumbent: Incumbent, deadline: Deadline) -> Insta
 def offer_plans(instance: Instance, incumbent: Incumbent, deadline: Deadline, tuned: Parameters = TUNED) -> None:
     """Tries the numbers of consumers to close that promise most, as long as one could be better than the incumbent."""
     kept = _keep_most(instance)
-    loads = [float(instance.sizes[list(bin_.own + bin_.required)].sum()) for bin_ in instance.bins]
-    evicted = [load - float(instance.sizes[list(items)].sum()) for load, items in zip(loads, kept, strict=True)]
+    loads = [instance.load_of(bin_.own + bin_.required) for bin_ in instance.bins]
+    evicted = [load - instance.load_of(items) for load, items in zip(loads, kept, strict=True)]
     closable = sorted(
         (number for number, bin_ in enumerate(instance.bins) if not bin_.required),
         key=lambda number: (loads[number] - evicted[number], number),
@@ -65,7 +65,7 @@ def least_overloaded(instance: Instance) -> Assignment:
     """A plan that respects the number of consumers and what is fixed, and spreads what is too much."""
     kept = _keep_most(instance)
     most = instance.problem.max_consumers or len(instance.sizes)
-    loads = [float(instance.sizes[list(items)].sum()) for items in kept]
+    loads = [instance.load_of(items) for items in kept]
     closable = sorted((n for n, bin_ in enumerate(instance.bins) if not bin_.required), key=lambda n: (loads[n], n))
     return plan(instance, kept, frozenset(closable[: max(0, len(instance.bins) - most)]))
 

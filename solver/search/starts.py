@@ -80,7 +80,8 @@ def room_bound(problem: Problem) -> float:
     the class that has most capacity for it."""
     if not problem.speeds:
         return 0.0
-    load = math.fsum(min(speed, problem.largest) for speed in problem.speeds.values())
+    largest = problem.largest
+    load = math.fsum(min(speed, largest) for speed in problem.speeds.values())
     if not problem.classes:
         return max(math.ceil(load / problem.capacity * (1 - LOAD_TOLERANCE)), 1)
     least = min(each.price for each in problem.every_class)
