@@ -21,6 +21,7 @@ from domain.consumer_class import ORDINARY
 
 if TYPE_CHECKING:
     from controller.fleet import ConsumerFleet
+    from controller.runner import Audience
 
 
 def run_monitor(file: Path) -> None:
@@ -49,23 +50,43 @@ def run_monitor(file: Path) -> None:
 
 def run_controller(file: Path) -> None:
     from app.telemetry import controller as telemetry
+
+    settings = load(file)
+    with telemetry.observed(settings) as audience, stop_on_signals() as stop:
+        control(settings, file, stop, audience)
+
+
+def control(
+    settings: Settings,
+    file: Path,
+    stop: threading.Event,
+    audience: "Audience",
+    limited: Callable[["ConsumerFleet"], "ConsumerFleet"] = lambda fleet: fleet,
+) -> None:
+    """Controls one group until `stop` is set.
+
+    Args:
+        settings: of the group.
+        file: that they are from.
+        stop: is set when another one takes the group's Lease, too.
+        audience: is told of all that the controller does.
+        limited: the fleet as the controller is to have it.
+
+    Raises:
+        KcgaError: the cluster cannot be used, or another controller of the group has begun.
+    """
     from controller.kafka import DeposedError, KafkaLink
     from controller.runner import run
     from solver import solve
 
-    settings = load(file)
     _cluster(settings)
     kafka = settings.kafka
-    with (
-        telemetry.observed(settings) as audience,
-        stop_on_signals() as stop,
-        _fleet(settings, file, stop, audience.stands_by) as fleet,
-    ):
+    with _fleet(settings, file, stop, audience.stands_by) as fleet:
         if fleet is None:
             return
         link = KafkaLink(kafka.bootstrap_servers, kafka.group, kafka.client, settings.topics.names)
         try:
-            run(settings.of_controller, link, fleet, solve, stop, audience=audience)
+            run(settings.of_controller, link, limited(fleet), solve, stop, audience=audience)
         except DeposedError as error:
             raise KcgaError(str(error)) from error
         except KafkaException as error:

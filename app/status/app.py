@@ -105,8 +105,8 @@ def make_app(
         openapi_url="/api/openapi.json",
     )
     app.add_middleware(Secured)
-    _add_refusals(app)
-    _add_health(app, board, registry)
+    add_refusals(app)
+    add_health(app, board.alive, board.ready, registry)
     _add_reading(app, board, control=ask is not None and token is not None)
     _add_events(app, board, stopping)
     _add_control(app, ask, token)
@@ -136,7 +136,7 @@ class Secured:
         await self._app(scope, receive, send_secured)
 
 
-def _add_refusals(app: FastAPI) -> None:
+def add_refusals(app: FastAPI) -> None:
     @app.exception_handler(AnyHTTPException)
     async def refused(request: Request, error: AnyHTTPException) -> Response:
         reasons = {
@@ -153,21 +153,25 @@ def _add_refusals(app: FastAPI) -> None:
         return JSONResponse({"reason": reason}, 422)
 
 
-def _add_health(app: FastAPI, board: Board, registry: CollectorRegistry) -> None:
+def add_health(
+    app: FastAPI, alive: Callable[[], Health], ready: Callable[[], Health], registry: CollectorRegistry
+) -> None:
+    """Answers `/healthz`, `/readyz` and `/metrics`."""
+
     def answer(health: Health) -> Response:
         return JSONResponse(asdict(health), 200 if health.ok else 503)
 
     responses: dict[int | str, dict[str, object]] = {503: {"model": Health}}
 
     @app.get("/healthz", response_model=Health, responses=responses, tags=["health"])
-    def alive() -> Response:
+    def is_alive() -> Response:
         """Whether the process does anything; one that does not should be started anew."""
-        return answer(board.alive())
+        return answer(alive())
 
     @app.get("/readyz", response_model=Health, responses=responses, tags=["health"])
-    def ready() -> Response:
+    def is_ready() -> Response:
         """Whether the controller leads on fresh write speeds, or stands by."""
-        return answer(board.ready())
+        return answer(ready())
 
     @app.get("/metrics", response_class=Response, tags=["health"])
     def metrics(request: Request) -> Response:

@@ -15,6 +15,7 @@ from app.errors import KcgaError
 from app.settings import HttpSettings, Port, Settings
 from app.status.app import AskError, make_app
 from app.status.board import Board
+from app.status.groups import ShownGroup
 from app.status.metrics import GroupMetrics
 from app.status.server import StatusServer
 from app.telemetry.exporter import Probes, listening, probes_app
@@ -38,21 +39,36 @@ def observed(settings: Settings) -> Iterator[Audience]:
     page = _listening(settings.http, "controller_port", "the status page")
     probes = _listening(settings.http, "probe_port", "health")
     registry = process_registry()
-    told: list[Audience] = []
     with ExitStack() as serving:
-        if (url := settings.hooks.url) is not None:
-            from app.hooks.webhook import Webhook
-
-            told.append(serving.enter_context(Webhook(url, settings.hooks, settings.kafka.group, registry)))
+        told = _hooks(settings, registry, serving)
         if page is not None or probes is not None:
             board = Board(settings.kafka.group, settings.of_controller)
             told.append(board)
             if page is not None:
-                threading.Thread(target=_recall, args=(settings, board), name="recall", daemon=True).start()
                 serving.enter_context(page.serve(_page(settings, board, page.stopping, registry)))
             if probes is not None:
                 serving.enter_context(probes.serve(probes_app(Probes(board.alive, board.ready))))
         yield Audiences(*told)
+
+
+@contextmanager
+def shown_with_others(settings: Settings, stopping: Callable[[], bool]) -> Iterator[tuple[Audience, ShownGroup]]:
+    """What is to be told of a group that is one of several in this process, and what shows it; `stopping`: whether open
+    connections have to end."""
+    registry = CollectorRegistry(auto_describe=False)
+    board = Board(settings.kafka.group, settings.of_controller)
+    with ExitStack() as serving:
+        told = _hooks(settings, registry, serving)
+        yield Audiences(board, *told), ShownGroup(board, _page(settings, board, stopping, registry), registry)
+
+
+def _hooks(settings: Settings, registry: CollectorRegistry, serving: ExitStack) -> list[Audience]:
+    """The webhook, where one is set."""
+    if (url := settings.hooks.url) is None:
+        return []
+    from app.hooks.webhook import Webhook
+
+    return [serving.enter_context(Webhook(url, settings.hooks, settings.kafka.group, registry))]
 
 
 def _listening(http: HttpSettings, setting: Literal["controller_port", "probe_port"], what: str) -> StatusServer | None:
@@ -67,6 +83,8 @@ def _listening(http: HttpSettings, setting: Literal["controller_port", "probe_po
 
 
 def _page(settings: Settings, board: Board, stopping: Callable[[], bool], registry: CollectorRegistry) -> ASGIApp:
+    """The status page, with the decisions of controllers before this one."""
+    threading.Thread(target=_recall, args=(settings, board), name="recall", daemon=True).start()
     http = settings.http
     registry.register(GroupMetrics(board, settings.kafka.group, by_partition=http.partition_series))
 

@@ -3,13 +3,16 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from app.status.app import make_app
 from app.status.board import Board
+from app.status.groups import ShownGroup, make_groups_app
 from app.status.server import StatusServer
+from app.telemetry.process import process_registry
 from domain.messages import ControlAction, TopicsOfSource
 from tests.app.status_messages import HOSTILE, SETTINGS, Clock, board_of_classes, registry_of, told_board
 from tests.page_watch import DESKTOP, PHONE, opened, serious_faults
@@ -58,6 +61,34 @@ def test_a_consumer_of_another_class_is_drawn_against_its_own_capacity(browser: 
         )
         assert marks[0] == pytest.approx(4 * marks[1])
         assert serious_faults(page) == []
+
+
+@dataclass
+class Kept:
+    """One of several groups."""
+
+    name: str
+    file: Path
+    shown: ShownGroup | None = None
+    fault: str | None = None
+
+
+def test_several_groups_have_a_table_that_leads_to_the_page_of_each(browser: Browser) -> None:
+    board, server = told_board(), StatusServer("127.0.0.1", 0)
+    own = ShownGroup(board, make_app(board, registry_of(board), stopping=server.stopping), registry_of(board))
+    kept = [
+        Kept("orders", Path("orders.toml"), own),
+        Kept("clicks", Path("clicks.toml"), fault=f"no topic {HOSTILE}"),
+    ]
+    app = make_groups_app(kept, process_registry())
+    with server.serve(app), opened(browser, server.url) as page:
+        expect(page.locator("tbody tr")).to_have_count(2)
+        expect(page.locator("#standing")).to_have_text("2 groups, 1 not controlled")
+        expect(page.locator("tbody tr").first).to_contain_text(f"no topic {HOSTILE}")
+        assert serious_faults(page) == []
+        page.get_by_role("link", name="orders").click()
+        expect(page.locator(".row")).to_have_count(3)
+        expect(page.locator("#live")).to_have_attribute("data-live", "yes")
 
 
 def test_clocks_that_differ_are_named_with_whose_and_by_how_much(browser: Browser, served: Served) -> None:

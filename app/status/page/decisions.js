@@ -47,7 +47,7 @@ function item(decision) {
 async function explain(words, decision) {
   words.replaceChildren(element("p", {}, "…"));
   try {
-    const { explanation } = await fetched(`/api/decisions/${place(decision)}`);
+    const { explanation } = await fetched(`api/decisions/${place(decision)}`);
     const nodes = [];
     for (const line of explanation) {
       if (!line.startsWith("  - ")) nodes.push(element("p", {}, line));
@@ -81,7 +81,7 @@ function filter() {
 }
 
 export async function refresh() {
-  const newest = await fetched(`/api/decisions?limit=${PAGE}`);
+  const newest = await fetched(`api/decisions?limit=${PAGE}`);
   put(newest, { before: true });
   if (oldest === null && newest.length) setOldest(newest);
 }
@@ -93,7 +93,7 @@ function setOldest(decisions) {
 
 byId("changes-only").addEventListener("change", filter);
 byId("older").addEventListener("click", async () => {
-  const older = await fetched(`/api/decisions?limit=${PAGE}&before=${oldest}`);
+  const older = await fetched(`api/decisions?limit=${PAGE}&before=${oldest}`);
   put(older, { before: false });
   setOldest(older);
 });

@@ -89,7 +89,7 @@ function showTiles(state) {
 
 async function remember() {
   try {
-    charts.setHistory(await fetched("/api/history"));
+    charts.setHistory(await fetched("api/history"));
   } catch {
     // the next decision asks again
   }
@@ -100,7 +100,7 @@ function live(isLive, text) {
   say(byId("live-text"), text);
 }
 
-const events = new EventSource("/api/events");
+const events = new EventSource("api/events");
 events.addEventListener("open", () => {
   live(true, "live");
   remember();

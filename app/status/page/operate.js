@@ -16,7 +16,7 @@ form.addEventListener("submit", async (event) => {
   const asked = byId("asked");
   asked.textContent = "…";
   try {
-    const response = await fetch("/api/control", {
+    const response = await fetch("api/control", {
       method: "POST",
       headers: { Authorization: `Bearer ${byId("token").value}`, "Content-Type": "application/json" },
       body: JSON.stringify({ action: event.submitter.value }),
@@ -28,5 +28,5 @@ form.addEventListener("submit", async (event) => {
 });
 
 export async function offer() {
-  opener.hidden = !(await fetched("/api/abilities")).control;
+  opener.hidden = !(await fetched("api/abilities")).control;
 }

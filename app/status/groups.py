@@ -1,0 +1,190 @@
+"""The page of several groups that one process controls: a table of them, and the page of each below it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.status.app import PAGE, Secured, add_health, add_refusals
+from app.status.board import Board
+from app.status.health import Health
+from domain.group_view.picture import Role, Shown
+
+AT_WORK = "Whether a controller of this process is at work for the group, or waits for its lease: 1, or 0."
+
+
+@dataclass(frozen=True, slots=True)
+class ShownGroup:
+    """What shows a group whose controller is at work."""
+
+    board: Board
+    page: ASGIApp
+    registry: CollectorRegistry
+    """Of its figures."""
+
+
+class Kept(Protocol):
+    """A group that the process is to control."""
+
+    @property
+    def name(self) -> str:
+        """In addresses: of letters, digits, `.`, `_` and `-`; no two have the same."""
+
+    @property
+    def file(self) -> Path:
+        """Its settings."""
+
+    @property
+    def shown(self) -> ShownGroup | None:
+        """None while its controller is not at work."""
+
+    @property
+    def fault(self) -> str | None:
+        """Why its controller ended, until it has begun anew."""
+
+
+class GroupRow(Shown):
+    """A group in the table; all but its name and what is wrong is null while its controller is not at work."""
+
+    name: str
+    settings: str
+    """The file."""
+    fault: str | None
+    group: str | None = None
+    role: Role | None = None
+    state: str | None = None
+    """Of the state machine."""
+    paused: bool | None = None
+    consumers: int | None = None
+    fewest_consumers: int | None = None
+    partitions: int | None = None
+    unread: int | None = None
+    total_speed: float | None = None
+    """In bytes/s."""
+    lag: int | None = None
+    """Records that are written and not committed."""
+    ready: str
+    """Whether it decides on fresh measurements, in words."""
+
+
+def make_groups_app(groups: Sequence[Kept], registry: CollectorRegistry) -> FastAPI:
+    """The application: `/` is the table, `/groups/NAME/` a group's own page with all that belongs to it.
+
+    Args:
+        groups: all of them.
+        registry: of the process; the figures of the groups are added to it.
+    """
+    registry.register(GroupsMetrics(groups))
+
+    def at_work() -> dict[str, ShownGroup]:
+        return {each.name: shown for each in groups if (shown := each.shown) is not None}
+
+    def alive() -> Health:
+        # It is while one group is all right: to begin the process anew would end that.
+        return _together({name: shown.board.alive() for name, shown in at_work().items()}, none_at_work=True)
+
+    def ready() -> Health:
+        return _together({name: shown.board.ready() for name, shown in at_work().items()}, none_at_work=False)
+
+    app = FastAPI(
+        title="kcga",
+        summary="Several consumer groups, each at groups/NAME/.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    app.add_middleware(Secured)
+    add_refusals(app)
+    add_health(app, alive, ready, registry)
+
+    @app.get("/api/groups", tags=["groups"])
+    def table() -> list[GroupRow]:
+        """All groups, in the order of their names."""
+        return [_row(each) for each in sorted(groups, key=lambda each: each.name)]
+
+    @app.get("/", include_in_schema=False)
+    def page() -> FileResponse:
+        return FileResponse(PAGE / "groups.html")
+
+    app.mount("/static", StaticFiles(directory=PAGE), name="static")
+    for each in groups:
+        app.mount(f"/groups/{each.name}", _PageOf(each))
+    return app
+
+
+class _PageOf:
+    """The page of a group while its controller is at work, and why it is not."""
+
+    def __init__(self, group: Kept) -> None:
+        self._group = group
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        shown = self._group.shown
+        reason = self._group.fault or "its controller has not begun yet"
+        unavailable = JSONResponse({"reason": f"{self._group.name}: {reason}"}, 503)
+        await (unavailable if shown is None else shown.page)(scope, receive, send)
+
+
+class GroupsMetrics(Collector):
+    """The figures of all groups, each family once."""
+
+    def __init__(self, groups: Sequence[Kept]) -> None:
+        self._groups = groups
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing: what there is depends on the groups."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, Metric] = {}
+        for group in self._groups:
+            if (shown := group.shown) is not None:
+                for family in shown.registry.collect():
+                    samples = families.setdefault(family.name, family).samples
+                    if samples is not family.samples:
+                        samples += family.samples
+        at_work = GaugeMetricFamily("kcga_group_at_work", AT_WORK, labels=["name"])
+        for group in self._groups:
+            at_work.add_metric([group.name], float(group.shown is not None))
+        yield from (at_work, *families.values())
+
+
+def _row(group: Kept) -> GroupRow:
+    shown = group.shown
+    if shown is None:
+        return GroupRow(name=group.name, settings=str(group.file), fault=group.fault, ready="is not controlled")
+    seen = shown.board.picture()
+    return GroupRow(
+        name=group.name,
+        settings=str(group.file),
+        fault=group.fault,
+        group=seen.group,
+        role=seen.controller.role,
+        state=seen.controller.state,
+        paused=seen.controller.paused,
+        consumers=len(seen.consumers),
+        fewest_consumers=seen.fewest_consumers,
+        partitions=seen.partitions,
+        unread=len(seen.unread),
+        total_speed=seen.total_speed,
+        lag=seen.lag,
+        ready=shown.board.ready().reason,
+    )
+
+
+def _together(asked: Mapping[str, Health], *, none_at_work: bool) -> Health:
+    """All right where one of them is."""
+    if not asked:
+        return Health(none_at_work, "no group is controlled")
+    faults = [f"{name}: {each.reason}" for name, each in asked.items() if not each.ok]
+    rest = f"; {faults[0]}" if faults else ""
+    return Health(len(faults) < len(asked), f"{len(asked) - len(faults)} of {len(asked)} groups{rest}")
