@@ -23,7 +23,7 @@ tests: $(READY)
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 unit: $(READY)  ## For every save: what needs no service, within a minute
-	@$(BIN)/python -m pytest -m "not integration and not slow" --hypothesis-profile quick $(SIDE_BY_SIDE) $(ARGS)
+	@$(BIN)/python -m pytest -m "not integration and not slow" --hypothesis-profile quick --numprocesses $$(nproc) $(ARGS)
 
 pythons:  ## The unit tests on every Python that kcga runs on and that is here, each in an environment of its own
 	@failed=; for version in $(PYTHONS); do \

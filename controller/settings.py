@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -154,7 +155,7 @@ class ControllerSettings(BaseModel):
     @property
     def every_class(self) -> tuple[ConsumerClass, ...]:
         """The classes that consumers may be of, the ordinary one first."""
-        return (ConsumerClass(ORDINARY, self.consumer_capacity, 1.0), *self._classes)
+        return _with_ordinary(self.consumer_capacity, self._classes)
 
     def with_classes(self, classes: Iterable[ConsumerClass]) -> Self:
         """The settings where consumers may be of these classes, too."""
@@ -302,6 +303,12 @@ class ControllerSettings(BaseModel):
     def pins(self) -> dict[TopicPartition, ConsumerId]:
         """The partitions that one consumer must read, and which."""
         return {parse_partition(name): consumer for name, consumer in self.pinned.items()}
+
+
+@lru_cache(maxsize=64)
+def _with_ordinary(capacity: float, classes: tuple[ConsumerClass, ...]) -> tuple[ConsumerClass, ...]:
+    """It is asked for each consumer at every turn."""
+    return (ConsumerClass(ORDINARY, capacity, 1.0), *classes)
 
 
 def parse_partition(name: str) -> TopicPartition:

@@ -18,6 +18,7 @@ from domain.messages import Action as Do
 from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, PartitionRef
 from domain.partitions import TopicPartition
 from tests.checked_machines import checked_consumer
+from tests.examples import examples
 
 PARTITIONS = tuple(TopicPartition(topic, number) for topic in ("clicks", "orders") for number in range(2))
 COMMANDS = TopicPartition("consumer.metadata", 1)
@@ -207,7 +208,7 @@ def records_of(ask: actions.Write | actions.SetAside) -> list[Record]:
 
 
 @pytest.mark.parametrize("refuse_every", [None, 7, 2], ids=["all are taken", "some are refused", "half are refused"])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_whatever_happens_when_each_record_is_written_once_and_what_is_let_go_is_not_read(
     seed: int, refuse_every: int | None
 ) -> None:

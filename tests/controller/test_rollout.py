@@ -11,6 +11,7 @@ from domain.assignment import ConsumerId
 from domain.messages import ControlAction, Decision
 from domain.partitions import TopicPartition
 from tests.controller.world import World
+from tests.examples import examples
 
 SETTINGS = ControllerSettings(
     consumer_capacity=100.0, packing_capacity=80.0, interval_s=20.0, scale_down_window_s=20.0, ready_timeout_s=20.0
@@ -229,7 +230,7 @@ def test_one_that_ends_as_soon_as_it_reads_stops_it() -> None:
     assert OLD in revisions(world)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(examples(10)))
 def test_whatever_is_lost_late_or_doubled_it_comes_to_its_end_with_one_reader(seed: int) -> None:
     world = World(SETTINGS, seed, chaos=0.05)
     world.revision, world.speeds = OLD, dict(ORDERS)
