@@ -57,6 +57,11 @@ LAKE: Mapping[str, str] = MappingProxyType(
 """The help of each command of `kcga lake`, which are the functions of one module."""
 
 
+SINK: Mapping[str, str] = MappingProxyType(
+    {"check": "Run a program through repeats, kills, a seal and a freeze, and say what it promises."}
+)
+"""The help of each command of `kcga sink`."""
+
 ROLLOUT: Mapping[str, str] = MappingProxyType(
     {
         "status": "Say which consumers began with another image, template or settings than consumers begin with now.",
@@ -100,6 +105,7 @@ for _name, _summary in COMMANDS.items():
     _add(app, _name, _name, _summary)
 for _module, _help, _commands in (
     ("lake", "Look after the tables that consumers write.", LAKE),
+    ("sink", "Try a program that records are to go to, in place of a lake.", SINK),
     ("rollout", "Follow how consumers are replaced when their image, template or settings change.", ROLLOUT),
 ):
     _group = typer.Typer(name=_module, help=_help, no_args_is_help=True)

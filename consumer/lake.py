@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from itertools import cycle
-from types import MappingProxyType
 
 import pyarrow as pa
 import structlog
@@ -38,7 +37,6 @@ from consumer.decide.spans import Span, Term, terms
 from consumer.session import (
     NO_CONF,
     LakeError,
-    RefusedError,
     brief,
     is_of_a_record,
     is_remote,
@@ -47,6 +45,7 @@ from consumer.session import (
     open_session,
     unless_missing,
 )
+from consumer.sink import NO_EPOCHS, RefusedError
 from consumer.table import SCHEMA, columns_in_sql, creation
 
 LAST_VERSION = 2**63 - 1
@@ -69,8 +68,6 @@ OF_DEAD_LETTERS = (Column("reason", "string", ()),)
 
 AS_IN_KAFKA = ["topic", "partition", "offset", "timestamp", "key", "value", "headers"]
 """The columns that are the same whoever reads a record when."""
-
-NO_EPOCHS: Mapping[int, int] = MappingProxyType({})
 
 log = structlog.get_logger(__name__)
 

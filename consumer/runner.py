@@ -38,10 +38,9 @@ from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config, reading_config
-from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
-from consumer.session import LakeError, RefusedError, SparkGoneError
 from consumer.settings import ConsumerSettings
+from consumer.sink import RefusedError, Sink, SinkError, SinkGoneError
 from consumer.table import rows
 from consumer.threads import in_thread
 from domain import topics
@@ -86,7 +85,6 @@ def run(
     name = writer(consumer, holding.incarnation)
     common = common_config(bootstrap_servers, consumer, client_config)
     reading = reading_config(common, group)
-    sparks, tables, columns = settings.sparks_of(consumer), settings.tables, settings.columns
     try:
         process = _Process(
             ConsumerMachine(holding, group, TopicPartition(metadata_topic, consumer), settings, time.monotonic()),
@@ -94,8 +92,8 @@ def run(
             CommandReader(reading, metadata_topic, consumer, group),
             GroupOffsets(common, reading, group, name),
             Fetcher(fetching_config(common, group, settings.batch_bytes), settings.beyond_log_end),
-            Lake(sparks, settings.lake_root, f"{group}/{name}", tables, columns, settings.spark_conf),
-            columns,
+            _sink(settings, consumer, group, f"{group}/{name}"),
+            settings.columns,
             group,
             name,
             stop,
@@ -108,10 +106,22 @@ def run(
         ) from error
     try:
         process.run()
-    except (FatalKafkaError, SparkGoneError) as error:
+    except (FatalKafkaError, SinkGoneError) as error:
         raise ConsumerError(f"consumer {consumer} cannot go on: {error}") from error
     finally:
         process.close()
+
+
+def _sink(settings: ConsumerSettings, consumer: ConsumerId, group: str, writer: str) -> Sink:
+    """Where the records go. Each kind is imported where it is used: PySpark takes a second, and memory."""
+    if settings.sink == "command":
+        from consumer.command_sink import CommandSink
+
+        return CommandSink(settings.command, group, writer, settings.write_limit_s)
+    from consumer.lake import Lake
+
+    sparks, root, conf = settings.sparks_of(consumer), settings.lake_root, settings.spark_conf
+    return Lake(sparks, root, writer, settings.tables, settings.columns, conf)
 
 
 @dataclass(slots=True)
@@ -123,7 +133,7 @@ class _Process:
     commands: CommandReader
     offsets: GroupOffsets
     fetcher: Fetcher
-    lake: Lake
+    sink: Sink
     columns: Mapping[str, Sequence[Column]]
     group: str
     writer: str
@@ -150,7 +160,7 @@ class _Process:
         self.fetcher.close()
         if all(asked.done() for asked in self.asked):  # else one may be in the middle of a request
             self.offsets.close()
-        self.lake.close()
+        self.sink.close()
 
     def _happened(self) -> list[events.Event]:
         """What has happened since it was asked last."""
@@ -170,15 +180,15 @@ class _Process:
             case actions.TakePlace(ask=ask):
                 wait([self._ask(ask, self._take_place)])
             case actions.OpenSession(ask=ask):
-                self._ask(ask, self.lake.connect)
+                self._ask(ask, self.sink.connect)
             case actions.TakeOver(ask=ask):
                 self._ask(ask, lambda: self._take_over(action))
             case actions.Write(ask=ask, topic=topic, version=version, batch=batch, part=part):
                 table, epochs = self._rows_of(topic, batch, part), batch.epochs(whole=part.is_whole)
-                self._ask(ask, lambda: self.lake.append(topic, version, table, epochs))
+                self._ask(ask, lambda: self.sink.append(topic, version, table, epochs))
             case actions.SetAside(ask=ask, topic=topic, batch=batch, part=part, reason=reason):
                 record, epochs = self._rows_of(topic, batch, part), batch.epochs(whole=part.is_whole)
-                self._ask(ask, lambda: self.lake.set_aside(topic, record, reason, epochs))
+                self._ask(ask, lambda: self.sink.set_aside(topic, record, reason, epochs))
             case actions.Commit(ask=ask, positions=committed):
                 self._ask(ask, lambda: self.offsets.commit(committed))
             case actions.StopReading(partitions=partitions):
@@ -212,10 +222,10 @@ class _Process:
         now = time.monotonic()
         try:
             return events.Done(now, ask, answered.result())
-        except SparkGoneError:
+        except SinkGoneError:
             raise
-        except (LakeError, ClaimsError, KafkaException) as error:
-            of_lake, of_record = isinstance(error, LakeError), isinstance(error, RefusedError)
+        except (SinkError, ClaimsError, KafkaException) as error:
+            of_lake, of_record = isinstance(error, SinkError), isinstance(error, RefusedError)
             return events.Failed(now, ask, in_one_line(error), of_lake, of_record)
 
     def _take_place(self) -> None:
@@ -232,7 +242,7 @@ class _Process:
         self.log.info(
             "partitions are taken over", partitions=[str(partition) for partition in partitions], seal=sorted(seal)
         )
-        return take_over(partitions, seal, self.writer, self.offsets, self.lake, self.group, require_right)
+        return take_over(partitions, seal, self.writer, self.offsets, self.sink, self.group, require_right)
 
     def _rows_of(self, topic: str, batch: Batch, part: Part) -> pa.Table:
         """A part of the batch as it is written, also when it is written again; the batch lets its records go."""

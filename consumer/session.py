@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from consumer import jvm
 from consumer.settings import TOKEN
+from consumer.sink import SinkError, SinkGoneError
 
 log = structlog.get_logger(__name__)
 
@@ -65,15 +66,11 @@ _NO_VALUES = "DELTA_MISSING_NOT_NULL_COLUMN_VALUE"
 """What Delta Lake calls it that a column that may not be null is none of those that are written."""
 
 
-class LakeError(RuntimeError):
+class LakeError(SinkError):
     """Spark did not do what it was asked; what that was may or may not have happened."""
 
 
-class RefusedError(LakeError):
-    """A table refuses a record of what was to be appended: nothing of that is in it, and never will be."""
-
-
-class SparkGoneError(LakeError):
+class SparkGoneError(SinkGoneError, LakeError):
     """The JVM of this process has ended: only a new process has another."""
 
 
@@ -147,7 +144,7 @@ def naming(table: str) -> Iterator[None]:
     """Within it the table is used: what goes wrong is a LakeError that names it."""
     try:
         yield
-    except LakeError:
+    except SinkError:
         raise
     except Exception as error:  # whatever gRPC, Arrow and Spark raise: to the caller it is one and the same
         raise LakeError(f"{table}: {brief(error)}") from error

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from consumer.decide.columns import OF_EVERY_RECORD, TYPES, Column
 from consumer.decide.location import ROOTED, S3A, dead_letters, location, log_store_settings, of_one_writer, schemes
@@ -73,6 +74,10 @@ class ConsumerSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    sink: Literal["lake", "command"] = "lake"
+    """Where records go: `lake`, to tables that Spark writes, or `command`, to a program of yours."""
+    command: tuple[str, ...] = ()
+    """With `sink = "command"`: the program and its arguments. Each consumer starts one; see `docs/sinks.md`."""
     spark_remote: Annotated[tuple[str, ...] | None, Field(repr=False, min_length=1)] = None
     """The Spark Connect server, as `sc://host:port`: one engine for all consumers. Or a list of them: consumer 1 begins
     with the first, consumer 2 with the second, and so on; where one does not answer, its consumers turn to the next.
@@ -84,7 +89,7 @@ class ConsumerSettings(BaseModel):
     of Delta Lake and of the lake's file system in place of kcga's own, which are of Delta Lake and, where a table is on
     `s3a://` or `gs://`, of that. With `spark_remote`: `spark.connect.authenticate.token` alone, the secret that servers
     ask for."""
-    lake_root: str
+    lake_root: Annotated[str, Field(validate_default=True)] = ""
     """The folder of all tables, as Spark sees it: an absolute path, or any Hadoop URL (gs://bucket/lake)."""
     tables: Mapping[str, Annotated[str, Field(pattern=r"^[^`]*[^`/]/*$")]] = {}
     """Where the tables of some topics are, by topic: under `lake_root`, or an absolute path, or a URL. All others have
@@ -165,7 +170,11 @@ class ConsumerSettings(BaseModel):
 
     @field_validator("lake_root")
     @classmethod
-    def _is_root(cls, root: str) -> str:
+    def _is_root(cls, root: str, info: ValidationInfo) -> str:
+        if not root and info.data.get("sink") == "command":
+            return root
+        if not root:
+            raise PydanticCustomError("missing", "Field required: an absolute path, or a URL such as gs://bucket/lake")
         if not ROOTED.match(root):
             raise ValueError(f"{root!r} is relative: it must be an absolute path, or a URL such as gs://bucket/lake")
         return root.rstrip("/") or "/"
@@ -192,7 +201,20 @@ class ConsumerSettings(BaseModel):
         return schemas
 
     @model_validator(mode="after")
+    def _has_one_sink(self) -> Self:
+        of_command, of_lake = self.sink == "command", ("spark_remote", "spark_master", "lake_root")
+        if of_command and not self.command:
+            raise ValueError('sink is "command", and command is not set: it must be the program and its arguments')
+        if self.command and not of_command:
+            raise ValueError('command is set, and sink is "lake": set sink = "command", or no command')
+        if of_command and (others := [name for name in of_lake if getattr(self, name)]):
+            raise ValueError(f'sink is "command", and {" and ".join(others)} of a lake is set: remove it, or the sink')
+        return self
+
+    @model_validator(mode="after")
     def _has_one_spark(self) -> Self:
+        if self.sink == "command":
+            return self
         if (self.spark_remote is None) == (self.spark_master is None):
             raise ValueError(
                 "set either spark_remote, a Spark Connect server such as sc://host:15002, or spark_master, such as "
@@ -233,6 +255,11 @@ class ConsumerSettings(BaseModel):
     def columns(self) -> dict[str, tuple[Column, ...]]:
         """The columns of the topics that have a schema."""
         return {topic: tuple(map(_column, columns, columns.values())) for topic, columns in self.schemas.items()}
+
+    @property
+    def session(self) -> str:
+        """What a consumer writes through, in words."""
+        return "program" if self.sink == "command" else "Spark session"
 
     @property
     def sparks(self) -> tuple[str, ...]:

@@ -38,6 +38,14 @@ Topics = Annotated[
 ]
 
 
+def _of_a_lake(file: Path) -> Settings:
+    """The settings of a group whose records go to a lake."""
+    settings = load(file)
+    if settings.consumer.sink != "lake":
+        raise UsageError(f"consumer.sink in {file} is {settings.consumer.sink!r}: this is for the tables of a lake")
+    return with_jars(settings)
+
+
 def verify(
     settings: SettingsFile,
     topic: Topics = None,
@@ -53,7 +61,7 @@ def verify(
     Raises:
         KcgaError: rows are doubled, or missing; or the lake cannot be counted.
     """
-    loaded = with_jars(load(settings))
+    loaded = _of_a_lake(settings)
     consumer = loaded.consumer
     accounts = _asking_the_lake(
         lambda: account_for(
@@ -87,7 +95,7 @@ def dead_letters(
     Raises:
         KcgaError: the lake does not tell.
     """
-    loaded = with_jars(load(settings))
+    loaded = _of_a_lake(settings)
     consumer = loaded.consumer
     topics = _topics(loaded, topic or ())
     letters = _asking_the_lake(
@@ -130,7 +138,7 @@ def vacuum(
 
 def _tables(file: Path, topics: Sequence[str] | None) -> Iterator[tuple[str, str, ConsumerSettings]]:
     """Each topic with the location of its table, and the settings that say where Spark is."""
-    settings = with_jars(load(file))
+    settings = _of_a_lake(file)
     for topic in _topics(settings, topics or ()):
         yield topic, settings.consumer.table(topic), settings.consumer
 

@@ -1,7 +1,7 @@
 """Whether Spark answers and can write to the lake."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
@@ -12,9 +12,11 @@ from app.errors import KcgaError
 from app.settings import Settings
 from app.spark_needs import with_jars
 from cli.doctor.finding import Finding
+from consumer.command_sink import CommandSink
 from consumer.decide.location import location
 from consumer.session import LakeError, brief, session_for
 from consumer.settings import ConsumerSettings
+from consumer.sink import SinkError
 from consumer.threads import in_thread
 
 LIMIT_S = 60.0
@@ -30,6 +32,9 @@ class _Written:
 
 
 def check_lake(settings: Settings) -> Iterator[Finding]:
+    if settings.consumer.sink == "command":
+        yield from _check_command(settings.consumer.command)
+        return
     try:
         consumer = with_jars(settings).consumer
     except KcgaError as error:
@@ -37,6 +42,18 @@ def check_lake(settings: Settings) -> Iterator[Finding]:
         return
     for spark in consumer.sparks:
         yield from _check(spark, consumer)
+
+
+def _check_command(command: Sequence[str]) -> Iterator[Finding]:
+    sink = CommandSink(command, "kcga-doctor", f"kcga-doctor/{uuid.uuid4().hex}", LIMIT_S)
+    try:
+        sink.connect()
+    except SinkError as error:
+        yield Finding.fault(str(error), "correct consumer.command; kcga sink check tells more")
+    else:
+        yield Finding(f"{command[0]} begins, and answers")
+    finally:
+        sink.close()
 
 
 def _check(spark: str, consumer: ConsumerSettings) -> Iterator[Finding]:

@@ -271,7 +271,7 @@ class ConsumerMachine:
                 self._place = None
                 self._want_session()
             case _:
-                self._note("a new Spark session is there" if self.ready else "a Spark session is there")
+                self._note(f"a {'new ' if self.ready else ''}{self._settings.session} is there")
                 self._session, self.ready = None, True
 
     def _has_failed(self, job: jobs.Job, fault: str, of_lake: bool) -> None:
@@ -292,7 +292,7 @@ class ConsumerMachine:
 
     def _want_session(self) -> None:
         if self._session is None:
-            self._session = jobs.Job(limit_s=self._settings.write_limit_s, in_vain="has no Spark session")
+            self._session = jobs.Job(limit_s=self._settings.write_limit_s, in_vain=f"has no {self._settings.session}")
 
     # Obeying, and leaving
 

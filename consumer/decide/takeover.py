@@ -42,7 +42,7 @@ class Offsets(Protocol):
 
 
 class Tables(Protocol):
-    """What is asked of the lake: `consumer.lake`."""
+    """What is asked of the sink: `consumer.sink`."""
 
     def seal(self, topic: str, writer: str) -> None: ...
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.components import command
-from cli.main import COMMANDS, LAKE, ROLLOUT, app
+from cli.main import COMMANDS, LAKE, ROLLOUT, SINK, app
 from tests.services import SharedBroker
 
 SETTINGS = """
@@ -94,7 +94,7 @@ def test_a_command_imports_itself_alone(arguments: str) -> None:
 
 def test_every_command_can_be_asked_for_help(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    for group, summaries in (((), COMMANDS), (("lake",), LAKE), (("rollout",), ROLLOUT)):
+    for group, summaries in (((), COMMANDS), (("lake",), LAKE), (("sink",), SINK), (("rollout",), ROLLOUT)):
         for name, summary in summaries.items():
             done = CliRunner().invoke(app, [*group, name, "--help"])
             assert done.exit_code == 0

@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from consumer.command_sink import CommandSink
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
 from consumer.runner import run
@@ -39,10 +40,11 @@ def counts(step: str, arguments: tuple[Any, ...]) -> bool:
     return (step == "obey") == any(not position.own for position in arguments[1].values())
 
 
-def bring_about(fault: dict[str, Any]) -> None:
+def bring_about(fault: dict[str, Any], sink: type = Lake) -> None:
     """Before, during or after a call of a step, the process gets a signal; before and during it, so many seconds after
     the call was due."""
     owner, name = STEPS[fault["step"]]
+    owner = sink if owner is Lake else owner
     original = getattr(owner, name)
     calls = 0
 
@@ -73,7 +75,7 @@ def play(arguments: dict[str, Any], settings: dict[str, Any], fault: dict[str, A
         for standard in (1, 2):
             os.dup2(output.fileno(), standard)
     if fault is not None:
-        bring_about(fault)
+        bring_about(fault, CommandSink if settings.get("sink") == "command" else Lake)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     run(**arguments, settings=ConsumerSettings(**settings), stop=stop)

@@ -24,7 +24,8 @@ from consumer.decide.out_of_range import PassedOver
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.lake import LAST_VERSION
-from consumer.session import LakeError, RefusedError
+from consumer.session import LakeError
+from consumer.sink import RefusedError
 from domain.assignment import ConsumerId
 from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef
 from domain.partitions import OffsetRange, TopicPartition
@@ -142,7 +143,7 @@ class Services:
         monkeypatch.setattr(runner, "CommandReader", lambda _, __, consumer, ___: _CommandReader(self, consumer))
         monkeypatch.setattr(runner, "GroupOffsets", lambda _, __, ___, writer: _GroupOffsets(self, writer))
         monkeypatch.setattr(runner, "Fetcher", lambda config, _: _Fetcher(self, str(config["client.id"])))
-        monkeypatch.setattr(runner, "Lake", lambda _, __, writer, *___: _Lake(self, writer))
+        monkeypatch.setattr("consumer.lake.Lake", lambda _, __, writer, *___: _Lake(self, writer))
 
 
 class _Reporter:

@@ -142,3 +142,28 @@ def test_a_schema_names_types_or_types_and_fields() -> None:
 def test_a_schema_that_cannot_be_is_refused(columns: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         ConsumerSettings(**GOOD | {"schemas": {"orders": columns}})
+
+
+OF_A_PROGRAM: dict[str, Any] = {"sink": "command", "command": ["my-sink", "--fast"]}
+
+
+def test_records_may_go_to_a_program_and_then_there_is_no_spark_and_no_lake() -> None:
+    settings = ConsumerSettings(**OF_A_PROGRAM)
+    assert settings.command == ("my-sink", "--fast")
+    assert settings.session == "program"
+    assert ConsumerSettings(**GOOD).session == "Spark session"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"sink": "command"}, "command is not set: it must be the program and its arguments"),
+        (OF_A_PROGRAM | {"lake_root": "/lake"}, "lake_root of a lake is set"),
+        (OF_A_PROGRAM | GOOD, "spark_remote and lake_root of a lake is set"),
+        (GOOD | {"command": ["my-sink"]}, 'set sink = "command", or no command'),
+        ({"spark_remote": "sc://127.0.0.1:15002"}, "Field required"),
+    ],
+)
+def test_a_consumer_has_exactly_one_sink(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        ConsumerSettings(**given)

@@ -13,7 +13,8 @@ from consumer.decide.columns import Column
 from consumer.decide.location import dead_letters, location
 from consumer.decide.reached import Reached
 from consumer.lake import Lake
-from consumer.session import LakeError, RefusedError, open_session, release
+from consumer.session import LakeError, open_session, release
+from consumer.sink import RefusedError
 from consumer.table import COLUMNS, creation, rows
 from consumer.verify import PartitionAccount, verify
 from domain.messages import ConsumerState

@@ -13,7 +13,7 @@ from consumer.decide.batch import Record
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.lake import Lake
-from consumer.session import RefusedError
+from consumer.sink import RefusedError
 from consumer.table import SCHEMA, rows
 from domain.partitions import TopicPartition
 

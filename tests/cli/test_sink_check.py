@@ -1,0 +1,71 @@
+"""`kcga sink check`: which programs are sinks, and what it says that they promise."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from tests.consumer.test_command_sink import SQLITE
+
+PROGRAM = """\
+import json, sys
+rows, last = 0, {}
+for line in iter(sys.stdin.buffer.readline, b""):
+    asked = json.loads(line)
+    sys.stdin.buffer.read(asked["bytes"])
+    said = {"ask": asked["ask"]}
+    %s
+    print(json.dumps(said), flush=True)
+"""
+
+
+def check(*command: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["sink", "check", "--limit", "60", "--", *command])
+    return done.exit_code, done.output + str(done.exception or "")
+
+
+@pytest.mark.slow
+def test_the_example_keeps_each_record_exactly_once(tmp_path: Path) -> None:
+    code, said = check(sys.executable, str(SQLITE), str(tmp_path / "records.db"))
+    assert code == 0, said
+    assert "✗" not in said
+    assert "It keeps each record exactly once." in said
+
+
+@pytest.mark.slow
+def test_one_that_tells_no_last_row_keeps_each_record_at_least_once() -> None:
+    code, said = check(sys.executable, "-c", PROGRAM % "pass")
+    assert code == 0, said
+    assert "✗ it tells no last row" in said
+    assert "It keeps each record at least once." in said
+
+
+@pytest.mark.slow
+def test_one_that_keeps_what_comes_again_is_found_out(tmp_path: Path) -> None:
+    """Sixteen writes that were killed, or came again, are counted twice."""
+    count = tmp_path / "count"
+    count.write_text("0")
+    doubling = f"""
+    if asked["do"] == "write":
+        kept = int(open({str(count)!r}).read() or 0) + 2000
+        open({str(count)!r}, "w").write(str(kept))
+    if asked["do"] in ("last", "count"):
+        kept = int(open({str(count)!r}).read() or 0)
+        said |= {{"last": {{"0": [kept - 1, None]}}}} if asked["do"] == "last" else {{"rows": kept}}"""
+    code, said = check(sys.executable, "-c", PROGRAM % doubling.strip())
+    assert code == 0, said
+    assert re.search(r"✗ what it tells is last is offset \d+, \d+ of 18000 rows after repeats and kills", said)
+    assert "It keeps each record at least once." in said
+
+
+@pytest.mark.parametrize(
+    ("command", "why"), [(("/bin/cat",), "which is no answer"), (("/no/such",), "cannot be started")]
+)
+def test_what_is_no_sink_is_told(command: tuple[str, ...], why: str) -> None:
+    code, said = check(*command)
+    assert code == 1
+    assert why in said
+    assert f"{command[0]} is no sink: it must do what docs/sinks.md says" in said

@@ -1,0 +1,137 @@
+"""Consumers whose sink is a program, killed and frozen at every step, and their programs: each record is there once.
+
+The program is the example of the documentation, on a real broker.
+"""
+
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from domain.partitions import TopicPartition
+from tests.consumer.consumer_driver import Driver, StartProcess
+from tests.consumer.test_command_sink import SQLITE
+from tests.consumer.test_exactly_once import (
+    ALL_AT_ONCE,
+    FOR_EVER_S,
+    FREEZE,
+    KILL,
+    MORE,
+    RECORDS,
+    Fault,
+    Scene,
+    failed,
+    fault,
+    frozen,
+    killed,
+    name,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow(15)]
+
+KILLED = [
+    *(fault(KILL, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")),
+    *(fault(KILL, "during", "write", call=2, seconds=seconds) for seconds in (0.001, 0.01, 0.05)),
+    *(fault(KILL, when, "obey") for when in ("before", "after")),
+]
+FROZEN = [fault(FREEZE, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")]
+TAKING_OVER = [fault(KILL, when, step) for step in ("fence", "seal", "ask") for when in ("before", "after")]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "records.db"
+
+
+@pytest.fixture
+def consumer_settings(database: Path) -> dict[str, Any]:
+    """Short cycles, so that a test sees many."""
+    return {
+        "sink": "command",
+        "command": (sys.executable, str(SQLITE), str(database)),
+        "batch_bytes": 500_000,
+        "wait_time_secs": 0.3,
+        "heartbeat_s": 0.3,
+        "give_up_after_s": 600.0,
+        "write_limit_s": 240.0,
+    }
+
+
+@pytest.fixture
+def partitions(data_topic: str) -> list[TopicPartition]:
+    return [TopicPartition(data_topic, number) for number in range(4)]
+
+
+@pytest.fixture
+def scene(driver: Driver, start_process: StartProcess, partitions: list[TopicPartition]) -> Scene:
+    return Scene(driver, start_process, partitions)
+
+
+@pytest.fixture
+def each_once(database: Path, partitions: list[TopicPartition]) -> Callable[[], None]:
+    def each_once() -> None:
+        with closing(sqlite3.connect(database)) as connection:
+            held = connection.execute(
+                "SELECT partition, count(*), count(DISTINCT offset), max(offset) FROM records GROUP BY 1 ORDER BY 1"
+            ).fetchall()
+        count = RECORDS + MORE
+        assert held == [(partition.partition, count, count, count - 1) for partition in partitions]
+
+    return each_once
+
+
+@pytest.mark.parametrize("fault", KILLED, ids=name)
+def test_a_kill_while_it_reads_costs_no_record_and_doubles_none(
+    fault: Fault, scene: Scene, each_once: Callable[[], None]
+) -> None:
+    assert killed(scene.begin(1, fault, told=False))
+    scene.begin(1, told=fault["call"] == 2, batch_bytes=ALL_AT_ONCE)
+    scene.read_the_rest()
+    each_once()
+
+
+@pytest.mark.parametrize("fault", TAKING_OVER, ids=name)
+def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
+    fault: Fault, scene: Scene, each_once: Callable[[], None]
+) -> None:
+    assert killed(scene.begin(1, KILLED[1], told=False))
+    assert killed(scene.begin(2, fault, told=False))
+    scene.begin(3, told=False, batch_bytes=ALL_AT_ONCE)
+    scene.read_the_rest()
+    each_once()
+
+
+@pytest.mark.parametrize("fault", FROZEN, ids=name)
+def test_one_that_was_frozen_and_wakes_up_ends_and_has_written_nothing_more(
+    fault: Fault, scene: Scene, driver: Driver, partitions: list[TopicPartition], each_once: Callable[[], None]
+) -> None:
+    zombie = scene.begin(1, fault, told=False, lease_s=FOR_EVER_S)
+    assert frozen(zombie)
+    scene.begin(2, told=True)
+    driver.wait_for(
+        lambda report: report.consumer == 2 and len(report.partitions) == len(partitions) and not report.taking_over
+    )
+    zombie.send_signal(signal.SIGCONT)
+    assert failed(zombie)
+    scene.read_the_rest()
+    each_once()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
+def test_a_program_that_is_killed_or_frozen_is_begun_anew(
+    number: signal.Signals, scene: Scene, driver: Driver, each_once: Callable[[], None], database: Path
+) -> None:
+    process = scene.begin(1, told=False, write_limit_s=3.0)
+    for times in range(3):
+        driver.wait_until_read(500 * (times + 1))
+        for program in psutil.Process(process.pid).children():
+            if str(database) in program.cmdline():
+                program.send_signal(number)
+    scene.read_the_rest()
+    each_once()
