@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from app.settings import NAMED_BY_TOPIC, Settings
-from cli.commands.deploy import BASE, MONITORING, kustomized
+from cli.commands.deploy import BASE, KEY, MONITORING, SETTINGS_KEY, TEMPLATE_KEY, kustomized
 from domain.secrecy import is_secret, names_of_secrets
 
 COMPONENTS = ("controller", "monitor", "consumer", "spark")
@@ -57,6 +57,11 @@ def schema() -> str:
             "imagePullSecrets": {"type": "array", "items": _TABLE},
             "settings": settings,
             **dict.fromkeys(COMPONENTS, component),
+            "templates": {
+                "type": "object",
+                "propertyNames": {"pattern": f"^{KEY.pattern}$", "not": {"enum": [SETTINGS_KEY, TEMPLATE_KEY]}},
+                "additionalProperties": _closed({"resources": _TABLE, "pod": _TABLE}),
+            },
             "peers": {"type": "array", "items": _TABLE},
             "monitoring": {"enum": ["none", *sorted(folder.name for folder in MONITORING.iterdir())]},
             "global": _TABLE,

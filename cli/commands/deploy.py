@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import tomllib
@@ -14,9 +15,10 @@ import typer
 import yaml
 
 from app.errors import KcgaError, UsageError
-from app.settings import NAMED_BY_TOPIC, load
+from app.settings import NAMED_BY_TOPIC, Settings, load
 from cli.options import SettingsFile
 from controller.kubernetes.decide.deployment import TemplateError, parse_template
+from domain.consumer_class import ORDINARY
 from domain.secrecy import masked, redacted
 
 MANIFESTS = Path(__file__).parents[1] / "manifests"
@@ -34,6 +36,8 @@ SPARK = "kcga-spark"
 HISTORY, NOW, BEFORE = "kcga-deployed", "now", "before"
 """The ConfigMap that keeps what was applied, and its keys."""
 COMPONENT = "app.kubernetes.io/component"
+KEY = re.compile(r"[-._a-zA-Z0-9]+")
+"""Of a ConfigMap."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -90,9 +94,42 @@ def render(file: Path, overlay: str, image: str | None) -> str:
             for container in pod["spec"]["containers"] if image else ():
                 container["image"] = image
         elif each["kind"] == "ConfigMap" and each["metadata"]["name"] == SETTINGS_MAP:
-            each["data"][SETTINGS_KEY] = text
-    _check(objects, overlay)
+            each["data"] = {**_beside(file, settings), **each["data"], SETTINGS_KEY: text}
+    _check(objects, overlay, settings)
     return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False)
+
+
+def _of_classes(settings: Settings) -> dict[str, str]:
+    """The names of the templates that classes are made from, with the class that names each first."""
+    found: dict[str, str] = {}
+    for each in settings.consumer.classes:
+        if each.template is not None:
+            found.setdefault(str(each.template), each.name)
+    return found
+
+
+def _beside(file: Path, settings: Settings) -> dict[str, str]:
+    """The templates of classes that are beside the settings, by their names, as they are in the ConfigMap.
+
+    Raises:
+        UsageError: a template is in another folder, or cannot be read.
+    """
+    texts = {}
+    for name, of in _of_classes(settings).items():
+        if not KEY.fullmatch(name):
+            raise UsageError(
+                f"the class {of} is made from {name}: kcga deploy puts that beside {SETTINGS_KEY} in the ConfigMap "
+                f"{SETTINGS_MAP}, so it must be a file's name without a folder, of letters, digits, '-', '_' and '.'"
+            )
+        try:
+            texts[name] = (file.parent / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            continue  # the overlay has it
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"{file.parent / name}, which the class {of} is made from, cannot be read: {error}"
+            ) from error
+    return texts
 
 
 def _require_no_secrets(file: Path, text: str) -> None:
@@ -198,21 +235,26 @@ def kustomized(folder: Path) -> list[dict[str, Any]]:
     return [each for each in yaml.safe_load_all(_kubectl("kustomize", str(folder))) if each]
 
 
-def _check(objects: list[dict[str, Any]], overlay: str) -> None:
+def _check(objects: list[dict[str, Any]], overlay: str, settings: Settings) -> None:
     """What the controller would complain about only in the cluster."""
-    templates = [
-        each["data"].get(TEMPLATE_KEY, "")
-        for each in objects
-        if each["kind"] == "ConfigMap" and each["metadata"]["name"] == SETTINGS_MAP
+    data = [
+        each["data"] for each in objects if each["kind"] == "ConfigMap" and each["metadata"]["name"] == SETTINGS_MAP
     ]
-    if not templates:
+    if not data:
         raise UsageError(
             f"the overlay {overlay} has no ConfigMap {SETTINGS_MAP} with {SETTINGS_KEY} and {TEMPLATE_KEY}"
         )
-    try:
-        parse_template(templates[0])
-    except TemplateError as error:
-        raise UsageError(f"{TEMPLATE_KEY} of the overlay {overlay}: {error}") from error
+    templates = {TEMPLATE_KEY: "", **data[0]}
+    for name, of in {**_of_classes(settings), TEMPLATE_KEY: ORDINARY}.items():
+        if name not in templates:
+            raise UsageError(
+                f"the class {of} is made from {name}, which is neither beside the settings nor in {SETTINGS_MAP} of "
+                f"the overlay {overlay}"
+            )
+        try:
+            parse_template(templates[name])
+        except TemplateError as error:
+            raise UsageError(f"{name} of the overlay {overlay}: {error}") from error
 
 
 def _kubectl(*arguments: str, stdin: str | None = None) -> str:

@@ -14,7 +14,10 @@ from typing import Any, Protocol, Self
 import yaml
 from kubernetes import client
 
-from cli.commands.deploy import TEMPLATE_KEY, render
+from cli.commands.deploy import BASE, TEMPLATE_KEY, render
+from consumer.verify import verify
+from controller.kubernetes.decide.names import CLASS
+from domain.consumer_class import ORDINARY
 from domain.group_view.view import GroupView
 from domain.partitions import TopicPartition
 from domain.topics import TopicNames
@@ -74,9 +77,10 @@ class GroupOnKubernetes:
         self.produced = 0
 
     @contextmanager
-    def load(self, speed: float) -> Iterator[None]:
-        """Within the context each partition is written so fast, in bytes/s."""
-        profile = LoadProfile({partition: Course(((0, speed), (1e6, speed))) for partition in self.partitions})
+    def load(self, speed: float, first: float | None = None) -> Iterator[None]:
+        """Within the context each partition is written so fast, in bytes/s, or the first as fast as `first`."""
+        speeds = dict.fromkeys(self.partitions, speed) | ({} if first is None else {self.partitions[0]: first})
+        profile = LoadProfile({partition: Course(((0, each), (1e6, each))) for partition, each in speeds.items()})
         stop = threading.Event()
         report: Future[LoadReport] = self._pool.submit(run_load, self._bootstrap_servers, profile, stop=stop)
         try:
@@ -101,6 +105,11 @@ class GroupOnKubernetes:
         """By the names of the consumers' Deployments."""
         deployments = self.apps.list_namespaced_deployment(NAMESPACE, label_selector=CONSUMERS).items
         return {each.metadata.name: each.spec.template.spec.containers[0].image for each in deployments}
+
+    def consumer_classes(self) -> dict[str, str]:
+        """The same, of their classes."""
+        deployments = self.apps.list_namespaced_deployment(NAMESPACE, label_selector=CONSUMERS).items
+        return {each.metadata.name: each.metadata.labels.get(CLASS, ORDINARY) for each in deployments}
 
     @property
     def view(self) -> GroupView:
@@ -164,8 +173,62 @@ class GroupOnKubernetes:
             assert time.monotonic() < deadline, self.story()
             time.sleep(0.2)
 
+    def require_all_once(self, spark_remote: str, lake_root: Path) -> None:
+        """All that was produced is in the lake, once, and no partition had two readers."""
+        self.wait_until(lambda: self.view.lag == 0)
+        self.observer.catch_up(120)
+        assert self.observer.most_readers().count == 1
+        (topic,) = {partition.topic for partition in self.partitions}
+        accounts = verify(spark_remote, str(lake_root), [topic])
+        assert sum(account.distinct_offsets for account in accounts.values()) == self.produced > 0
+        assert not any(account.doubled for account in accounts.values())
+
     def close(self) -> None:
         self._pool.shutdown()
+
+
+LARGE = f"""\
+[[consumer.classes]]
+name = "large"
+capacity = {4 * CAPACITY}
+price = 3
+batch_bytes = 20_000_000
+template = "large.yaml"
+"""
+"""Of a group that gives a partition that is faster than an ordinary consumer a larger one."""
+FAST = 1.5 * CAPACITY
+POOL = {"pool": "large"}
+"""A label of the pods of such consumers, which their template alone has."""
+
+
+def write_template_of_large(folder: Path) -> None:
+    """The template of `LARGE`, for a settings file in this folder."""
+    template = yaml.safe_load((BASE / TEMPLATE_KEY).read_text())
+    template["spec"]["template"]["metadata"] = {"labels": POOL}
+    (folder / "large.yaml").write_text(yaml.safe_dump(template))
+
+
+def require_a_large_one_comes_and_goes(group: GroupOnKubernetes) -> None:
+    """While a partition is too fast for an ordinary consumer, in a pod of its class's template."""
+
+    def large() -> set[str]:
+        return {name for name, of in group.consumer_classes().items() if of == "large"}
+
+    def reads_the_fast_one() -> bool:
+        held = {consumer.consumer: consumer.partitions for consumer in group.view.consumers}
+        reads = {f"{GROUP}-consumer-{number}": {each.partition for each in those} for number, those in held.items()}
+        return any(group.partitions[0] in reads.get(name, ()) for name in large())
+
+    with group.load(LOW):
+        group.wait_until(lambda: group.all_are_read_by(1, 1))
+        assert not large()
+    with group.load(LOW, FAST):
+        group.wait_until(lambda: reads_the_fast_one() and group.all_are_read_by(1, 3))
+        (name,) = large()
+        (pod,) = group.core.list_namespaced_pod(NAMESPACE, label_selector="pool=large").items
+        assert pod.metadata.name.startswith(f"{name}-")
+    with group.load(LOW):
+        group.wait_until(lambda: not large() and group.all_are_read_by(1, 1))
 
 
 def pods_and_logs(control_plane: ControlPlane, node: Node) -> str:
@@ -220,6 +283,7 @@ def a_group(
     consumer: Mapping[str, Any],
     folder: Path,
     controller: Mapping[str, Any] = MappingProxyType({}),
+    more: str = "",
 ) -> Iterator[GroupOnKubernetes]:
     """The group that reads a topic of `PARTITIONS` partitions; gone, with its namespace, when the context ends.
 
@@ -231,6 +295,7 @@ def a_group(
         consumer: the settings of consumers: Spark, and the lake.
         folder: takes the settings file.
         controller: further settings of the controller.
+        more: further tables of the settings.
     """
     names = {name: f"{topic}.{name}" for name in ("write_speed", "metadata", "decisions")}
     tables: dict[str, Mapping[str, Any]] = {
@@ -253,6 +318,7 @@ def a_group(
             f"[{table}]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in entries.items())
             for table, entries in tables.items()
         )
+        + more
     )
     with ExitStack() as stack:
         stack.callback(control_plane.kubectl, "delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s")

@@ -43,6 +43,13 @@ pinned = { "orders-3" = 1 }
 spark_remote = "sc://kcga-spark:15002"
 lake_root = "gs://lake/kafka"
 """
+CLASSES = """
+[[consumer.classes]]
+name = "large"
+capacity = 9_200_000
+price = 5
+template = "large.yaml"
+"""
 VALUES: dict[str, Any] = {"image": "registry/kcga:2", "settings": tomllib.loads(SETTINGS)}
 MONITORINGS = ["none", *sorted(folder.name for folder in MONITORING.iterdir())]
 
@@ -72,7 +79,8 @@ def comparable(objects: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str,
             assert len(each["spec"]["template"]["metadata"]["annotations"].pop(SETTINGS_HASH)) == 64
         elif each["kind"] == "ConfigMap":
             each["data"][SETTINGS_KEY] = tomllib.loads(each["data"][SETTINGS_KEY])
-            each["data"][TEMPLATE_KEY] = yaml.safe_load(each["data"][TEMPLATE_KEY])
+            for name in each["data"].keys() - {SETTINGS_KEY}:
+                each["data"][name] = yaml.safe_load(each["data"][name])
         found[each["kind"], each["metadata"]["name"]] = each
     return found
 
@@ -88,12 +96,55 @@ def test_helm_and_kustomize_make_the_same_objects(monitoring: str, remote: str |
     file, overlay = tmp_path / "settings.toml", tmp_path / "overlay"
     file.write_text(SETTINGS.replace('"sc://kcga-spark:15002"', json.dumps(remote)))
     overlay.mkdir()
-    used = [BASE, *([MONITORING / monitoring] if monitoring != "none" else [])]
-    resources = [os.path.relpath(folder, overlay) for folder in used]
-    (overlay / "kustomization.yaml").write_text(json.dumps({"namespace": NAMESPACE, "resources": resources}))
+    write_kustomization(overlay, BASE, *([MONITORING / monitoring] if monitoring != "none" else []))
     by_kustomize = list(yaml.safe_load_all(render(file, str(overlay), VALUES["image"])))
     by_helm = rendered({**VALUES, "settings": tomllib.loads(file.read_text()), "monitoring": monitoring})
     assert comparable(by_helm) == comparable(by_kustomize)
+
+
+def write_kustomization(overlay: Path, *folders: Path) -> None:
+    resources = [os.path.relpath(folder, overlay) for folder in folders]
+    (overlay / "kustomization.yaml").write_text(json.dumps({"namespace": NAMESPACE, "resources": resources}))
+
+
+def test_a_class_is_made_from_the_same_template_by_helm_and_kustomize(tmp_path: Path) -> None:
+    """Which Helm makes of the consumers' own, and kcga deploy finds beside the settings."""
+    pod = {"nodeSelector": {"pool": "large"}, "terminationGracePeriodSeconds": 100}
+    resources = {"requests": {"cpu": "4"}}
+    template = yaml.safe_load((BASE / TEMPLATE_KEY).read_text())
+    spec = template["spec"]["template"]["spec"]
+    spec |= pod
+    spec["containers"][0]["resources"] = resources
+    file, overlay = tmp_path / "settings.toml", tmp_path / "overlay"
+    (tmp_path / "large.yaml").write_text(yaml.safe_dump(template))
+    file.write_text(f"{SETTINGS}{CLASSES}")
+    overlay.mkdir()
+    write_kustomization(overlay, BASE)
+    by_kustomize = list(yaml.safe_load_all(render(file, str(overlay), VALUES["image"])))
+    values = {**VALUES, "settings": tomllib.loads(file.read_text())}
+    by_helm = rendered({**values, "templates": {"large.yaml": {"pod": pod, "resources": resources}}})
+    assert comparable(by_helm) == comparable(by_kustomize)
+    (data,) = (each["data"] for each in comparable(by_helm).values() if each["kind"] == "ConfigMap")
+    assert data["large.yaml"]["spec"]["template"]["spec"] == spec
+    assert data[TEMPLATE_KEY] == comparable(rendered())["ConfigMap", "kcga-settings"]["data"][TEMPLATE_KEY]
+
+
+def test_values_of_consumers_are_also_those_of_their_classes() -> None:
+    values = changed("consumer", {"pod": {"priorityClassName": "high"}, "resources": {"requests": {"cpu": "2"}}})
+    values["templates"] = {"large.yaml": {"pod": {"nodeSelector": {"pool": "large"}}}}
+    (data,) = (each["data"] for each in rendered(values) if each["kind"] == "ConfigMap")
+    spec = yaml.safe_load(data["large.yaml"])["spec"]["template"]["spec"]
+    assert spec["priorityClassName"] == "high"
+    assert spec["nodeSelector"] == {"pool": "large"}
+    assert spec["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
+    assert "nodeSelector" not in data[TEMPLATE_KEY]
+
+
+def test_a_class_whose_template_is_not_there_is_told_before_anything_is_applied() -> None:
+    values = {**VALUES, "settings": tomllib.loads(f"{SETTINGS}{CLASSES}"), "templates": {"larger.yaml": {}}}
+    done = helm("template", "kcga", CHART, namespace=NAMESPACE, values=values)
+    assert done.returncode != 0
+    assert "large is made from large.yaml, and templates has none of that name" in done.stderr
 
 
 def test_the_settings_are_those_of_the_file(tmp_path: Path) -> None:
@@ -163,6 +214,9 @@ def changed(path: str, value: object) -> dict[str, Any]:
         ("monitoring", "nobody", "/monitoring"),
         ("consumers", {}, "consumers"),
         ("controller/replica", 3, "replica"),
+        ("templates", {"settings.toml": {}}, "invalid propertyName 'settings.toml'"),
+        ("templates", {"of/large.yaml": {}}, "invalid propertyName 'of/large.yaml'"),
+        ("templates/large.yaml", {"replicas": 3}, "replicas"),
     ],
 )
 def test_a_mistake_is_told_before_anything_is_applied(path: str, value: object, said: str) -> None:

@@ -6,17 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from consumer.verify import verify
 from domain.messages import RolloutStanding
 from tests.conftest import CreateTopic
 from tests.kubernetes.control_plane import ControlPlane
-from tests.kubernetes.group import HIGH, LOW, NAMESPACE, PARTITIONS, GroupOnKubernetes, a_group
+from tests.kubernetes.group import (
+    HIGH,
+    LARGE,
+    LOW,
+    NAMESPACE,
+    PARTITIONS,
+    GroupOnKubernetes,
+    a_group,
+    require_a_large_one_comes_and_goes,
+    write_template_of_large,
+)
 from tests.kubernetes.process_kubelet import ProcessKubelet
 from tests.services import SharedBroker, SharedSpark
 
 
 @pytest.fixture
 def group(
+    request: pytest.FixtureRequest,
     control_plane: ControlPlane,
     kubelet: ProcessKubelet,
     kubectl: None,  # noqa: ARG001
@@ -30,7 +40,9 @@ def group(
     topic = create_topic(unique_name, partitions=PARTITIONS)
     consumer = {"spark_remote": spark_server.remote, "lake_root": str(lake_root)}
     impatient = {"ready_timeout_s": 60}
-    with a_group(control_plane, kubelet, broker.bootstrap_servers, topic, consumer, tmp_path, impatient) as group:
+    more = getattr(request, "param", "")
+    write_template_of_large(tmp_path)
+    with a_group(control_plane, kubelet, broker.bootstrap_servers, topic, consumer, tmp_path, impatient, more) as group:
         yield group
 
 
@@ -63,7 +75,7 @@ def test_the_group_converges_whatever_fails_and_the_lake_has_every_record_once(
         group.wait_until(lambda: group.all_are_read_by(1, 1) and len(group.consumer_pods()) == 1)
     assert group.epoch == epoch, "a controller that could not renew its lease goes on"
 
-    require_all_once(group, spark_server, lake_root)
+    group.require_all_once(spark_server.remote, lake_root)
 
 
 @pytest.mark.slow(120)
@@ -92,21 +104,21 @@ def test_another_image_comes_to_every_consumer_and_one_that_cannot_be_had_to_non
         group.wait_until(lambda: bool(rollout(group).revision) and not rollout(group).outdated)
         group.wait_until(lambda: group.all_are_read_by(2, 4))
         assert group.consumer_images() == before
-    require_all_once(group, spark_server, lake_root)
+    group.require_all_once(spark_server.remote, lake_root)
+
+
+@pytest.mark.slow(90)
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("group", [LARGE], indirect=True, ids=["with a class"])
+def test_a_partition_too_fast_for_an_ordinary_consumer_has_a_large_one_of_a_template_of_its_own(
+    group: GroupOnKubernetes, spark_server: SharedSpark, lake_root: Path
+) -> None:
+    require_a_large_one_comes_and_goes(group)
+    group.require_all_once(spark_server.remote, lake_root)
 
 
 def rollout(group: GroupOnKubernetes) -> RolloutStanding:
     return group.view.rollout or RolloutStanding()
-
-
-def require_all_once(group: GroupOnKubernetes, spark_server: SharedSpark, lake_root: Path) -> None:
-    group.wait_until(lambda: group.view.lag == 0)
-    group.observer.catch_up(30)
-    assert group.observer.most_readers().count == 1
-    (topic,) = {partition.topic for partition in group.partitions}
-    accounts = verify(spark_server.remote, str(lake_root), [topic])
-    assert sum(account.distinct_offsets for account in accounts.values()) == group.produced > 0
-    assert not any(account.doubled for account in accounts.values())
 
 
 def uids(group: GroupOnKubernetes) -> set[str]:

@@ -1,5 +1,6 @@
 """What is deployed: valid by the schemas, accepted by a real API server, and no more rights than are needed."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from app.errors import UsageError
-from cli.commands.deploy import MONITORING, OVERLAYS, OWN_VARIABLES, SETTINGS_KEY, VARIABLES, kustomized, render
+from cli.commands.deploy import BASE, MONITORING, OVERLAYS, OWN_VARIABLES, SETTINGS_KEY, VARIABLES, kustomized, render
 from cli.main import app
 from controller.kubernetes.decide.deployment import Owner, deployment, parse_template
+from domain.consumer_class import ORDINARY
 from tests import go_program
 from tests.conftest import installed
 from tests.kubernetes.control_plane import ControlPlane
@@ -69,9 +71,19 @@ def the_map(objects: list[dict[str, Any]]) -> dict[str, str]:
     return texts
 
 
-def a_consumer(objects: list[dict[str, Any]]) -> dict[str, Any]:
+def a_consumer(objects: list[dict[str, Any]], template: str = "consumer.yaml") -> dict[str, Any]:
     owner = Owner("kcga-controller", "1", "kcga")
-    return deployment(parse_template(the_map(objects)["consumer.yaml"]), "lake", 7, owner, "5f")
+    class_name = ORDINARY if template == "consumer.yaml" else "large"
+    return deployment(parse_template(the_map(objects)[template]), "lake", 7, owner, "5f", class_name)
+
+
+def with_large(settings: Path, template: str = "large.yaml", *, text: str | None = None) -> None:
+    """A class with a template of its own, which is the ordinary one but for its nodes where nothing else is said."""
+    own = '[[consumer.classes]]\nname = "large"\ncapacity = 9_200_000\nprice = 5\n'
+    settings.write_text(f'{SETTINGS}{own}template = "{template}"\n')
+    made = yaml.safe_load((BASE / "consumer.yaml").read_text())
+    made["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "large"}
+    (settings.parent / "large.yaml").write_text(yaml.safe_dump(made) if text is None else text)
 
 
 def pods_by_component(objects: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -93,10 +105,12 @@ def test_every_object_is_valid_by_the_strict_schemas(settings: Path, overlay: st
 
 @pytest.mark.parametrize("overlay", OVERLAY_NAMES)
 def test_a_real_api_server_takes_every_object(control_plane: ControlPlane, settings: Path, overlay: str) -> None:
+    with_large(settings)
     objects = rendered(settings, overlay)
     namespaces = [each for each in objects if each["kind"] == "Namespace"]
-    consumer = a_consumer(objects)
-    consumer["metadata"]["namespace"] = namespaces[0]["metadata"]["name"]
+    consumers = [a_consumer(objects), a_consumer(objects, "large.yaml")]
+    for consumer in consumers:
+        consumer["metadata"]["namespace"] = namespaces[0]["metadata"]["name"]
     control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=POD_MONITORING)
     control_plane.kubectl("wait", "--for=condition=established", "crd/podmonitorings.monitoring.googleapis.com")
     # A dry run in a namespace needs the namespace. Warnings are what Pod Security and deprecations say.
@@ -108,9 +122,9 @@ def test_a_real_api_server_takes_every_object(control_plane: ControlPlane, setti
         "--validate=strict",
         "--warnings-as-errors",
         "--filename=-",
-        stdin=yaml.safe_dump_all([*objects, consumer]),
+        stdin=yaml.safe_dump_all([*objects, *consumers]),
     )
-    assert said.count("serverside-applied (server dry run)") == len(objects) + 1
+    assert said.count("serverside-applied (server dry run)") == len(objects) + 2
 
 
 def test_the_prometheus_operator_takes_what_is_for_it(control_plane: ControlPlane, namespace: str) -> None:
@@ -252,6 +266,55 @@ def test_what_was_deployed_before_can_be_brought_back(
 def test_an_overlay_that_does_not_exist_is_refused(settings: Path) -> None:
     with pytest.raises(UsageError, match="one of eks, gke, local, or a folder"):
         render(settings, "moon", None)
+
+
+def overlay_with(folder: Path, **texts: str) -> str:
+    """One whose ConfigMap has these files, too: `large` is large.yaml."""
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_text(text)
+    base = os.path.relpath(BASE, folder)
+    files = json.dumps([f"{name}.yaml" for name in texts])
+    (folder / "kustomization.yaml").write_text(
+        f"resources: [{base}]\nconfigMapGenerator: [{{name: kcga-settings, behavior: merge, files: {files}}}]\n"
+    )
+    return str(folder)
+
+
+def test_the_template_of_a_class_is_beside_the_settings_or_in_the_overlay_which_goes_first(
+    settings: Path, tmp_path: Path
+) -> None:
+    with_large(settings)
+    beside = (tmp_path / "large.yaml").read_text()
+    assert the_map(rendered(settings, "gke"))["large.yaml"] == beside
+    own = beside.replace("pool: large", "pool: huge")
+    overlay = overlay_with(tmp_path / "mine", large=own)
+    assert the_map(rendered(settings, overlay))["large.yaml"] == own
+    (tmp_path / "large.yaml").unlink()
+    assert the_map(rendered(settings, overlay))["large.yaml"] == own
+    with pytest.raises(
+        UsageError, match=r"large is made from large\.yaml, which is neither beside the settings nor in"
+    ):
+        render(settings, "gke", None)
+
+
+@pytest.mark.parametrize(
+    ("template", "text", "said"),
+    [
+        ("of/large.yaml", None, "a file's name without a folder"),
+        ("/etc/kcga/large.yaml", None, "a file's name without a folder"),
+        ("my large.yaml", None, "of letters, digits"),
+        ("..", None, "cannot be read"),
+        ("large.yaml", "kind: Pod", r"large\.yaml .* it must be one Deployment"),
+        ("settings.toml", None, r"settings\.toml .* no valid YAML"),
+    ],
+)
+def test_a_template_of_a_class_that_cannot_be_deployed_is_refused(
+    settings: Path, template: str, text: str | None, said: str
+) -> None:
+    with_large(settings, template, text=text)
+    with pytest.raises(UsageError, match=said):
+        render(settings, "local", None)
 
 
 def test_an_overlay_of_ones_own_is_checked(settings: Path, tmp_path: Path) -> None:

@@ -8,5 +8,5 @@ Of a dict: `pod`, the spec; `values`, of the component; `all`, the values of the
 {{- with .values.resources }}{{ $_ := set $container "resources" . }}{{ end }}
 {{- with .all.imagePullPolicy }}{{ $_ := set $container "imagePullPolicy" . }}{{ end }}
 {{- with .all.imagePullSecrets }}{{ $_ := set $.pod "imagePullSecrets" . }}{{ end }}
-{{- $_ := mergeOverwrite .pod (deepCopy .values.pod) }}
+{{- $_ := mergeOverwrite .pod (deepCopy (default dict .values.pod)) }}
 {{- end }}
