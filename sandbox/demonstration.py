@@ -23,16 +23,18 @@ from app.settings import Settings, load
 from app.topics import REQUEST_TIMEOUT_S, Cluster
 from brokers import log_offsets
 from controller.local_processes import LocalProcesses, running_consumers
+from domain.assignment import ConsumerId
+from domain.consumer_class import ConsumerClass
 from domain.group_view.view import GroupView
 from domain.partitions import TopicPartition
 from sandbox.chaos.chaos import Chaos, Target
 from sandbox.incident import Incident
-from sandbox.load_profile import DEMO_PERIOD_S, LoadProfile, demo_profile
+from sandbox.load_profile import LoadProfile, demo_profile
 from sandbox.observer import Observer
 from sandbox.server import READY_WITHIN_S
 from sandbox.services import Services
 from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
-from sandbox.summary import Summary, summarize
+from sandbox.summary import ClassCount, Summary, summarize
 from sandbox.supervisor import Supervisor
 
 NO_PROGRESS_S = 120.0
@@ -66,10 +68,12 @@ class Demonstration:
         services: what it runs on.
         console: where the status page's address is shown, and what takes long.
         interrupts: the first of them ends the load, and with it the run.
-        view: makes what shows the group, of a consumer's capacity and of what a plan gives it at most, in bytes/s.
+        view: makes what shows the group, of a consumer's capacity and of what a plan gives it at most, in bytes/s, and
+            of the classes that consumers may be of beside ordinary ones.
         seconds: how long the load lasts; until it is interrupted where there is none.
         seed: of the records that are produced, and of the faults.
         chaos_every_s: from one fault to the next; nothing is broken on purpose where there is none.
+        oversized: one partition is too fast for an ordinary consumer for a while, and there may be larger ones.
     """
 
     def __init__(
@@ -78,11 +82,12 @@ class Demonstration:
         services: Services,
         console: Console,
         interrupts: Interrupts,
-        view: Callable[[float, float], View],
+        view: Callable[[float, float, Sequence[ConsumerClass]], View],
         *,
         seconds: float | None,
         seed: int,
         chaos_every_s: float | None = None,
+        oversized: bool = False,
     ) -> None:
         self._folder = folder
         self._services = services
@@ -93,10 +98,14 @@ class Demonstration:
         self._seed = seed
         self._chaos_every_s = chaos_every_s
         self._incidents: list[Incident] = []
-        self._profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix)
+        self._oversized = oversized
+        self._profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix, oversized=oversized)
         self._settings_file = folder / "settings.toml"
-        self._settings_file.write_text(settings_text(services, self._profile, folder))
+        self._settings_file.write_text(settings_text(services, self._profile, folder, oversized=oversized))
         self._settings = load(self._settings_file)
+        self._came: dict[str, set[ConsumerId]] = {each.name: set() for each in self._settings.of_controller.classes}
+        """Consumers of each class that have read something."""
+        self._went: dict[str, set[ConsumerId]] = {name: set() for name in self._came}
         self._fleet_folder = self._settings.local.folder
         self._load_began = folder / "load.began"
         """A file that is there from the first record on: so long the run lasts."""
@@ -131,7 +140,9 @@ class Demonstration:
                 with self._view() as view, self._interrupts.ask_first() as stop:
 
                     def show(phase: str) -> None:
-                        view.update(observer.snapshot(), phase, self._incidents)
+                        now = observer.snapshot()
+                        self._count_classes(now)
+                        view.update(now, phase, self._incidents)
 
                     elapsed, began = 0.0, math.inf
                     while not stop.wait(REFRESH_S) and (self._seconds is None or elapsed < self._seconds):
@@ -148,13 +159,21 @@ class Demonstration:
             return self._summary(
                 observer,
                 produced,
-                whole_story=elapsed >= DEMO_PERIOD_S and not self._incidents,
+                whole_story=elapsed >= self._profile.period_s and not self._incidents,
                 faults=chaos.done,
                 restarts=supervisor.restarts,
             )
 
     def _tell(self, what: str) -> None:
         self._incidents.append(Incident(time.time(), what))
+
+    def _count_classes(self, view: GroupView) -> None:
+        there = {consumer.consumer for consumer in view.consumers}
+        for consumer in view.consumers:
+            if consumer.partitions and consumer.class_name in self._came:
+                self._came[consumer.class_name].add(consumer.consumer)
+        for name, came in self._came.items():
+            self._went[name] |= came - there
 
     def _component(self, name: str) -> Child:
         component = name.removeprefix("the ")
@@ -197,6 +216,7 @@ class Demonstration:
 
     def _load_generator(self) -> Child:
         arguments = ["--settings", str(self._settings_file), "--seed", str(self._seed), f"--began={self._load_began}"]
+        arguments += ["--oversized"] if self._oversized else []
         return Child(
             LOAD,
             [sys.executable, "-m", "sandbox.load", *arguments, "--prefix", self._services.prefix],
@@ -206,7 +226,7 @@ class Demonstration:
 
     def _view(self) -> View:
         controller = self._settings.controller
-        return self._view_of(controller.consumer_capacity, controller.packing)
+        return self._view_of(controller.consumer_capacity, controller.packing, self._settings.of_controller.classes)
 
     def _phase(self, elapsed_s: float) -> str:
         """The load's course in a word."""
@@ -224,6 +244,7 @@ class Demonstration:
             now = observer.snapshot()
             if now.lag is not None and now.lag < least:
                 least, progress_at = now.lag, time.time()
+            self._count_classes(now)
             view.update(now, "load over, reading the rest", self._incidents)
             if now.lag == 0 and now.lag_over_time[-1].at > ended_at + LAG_SETTLES_S:
                 return
@@ -269,6 +290,7 @@ class Demonstration:
             whole_story=whole_story,
             faults=faults,
             restarts=restarts,
+            classes={name: ClassCount(came=len(came), went=len(self._went[name])) for name, came in self._came.items()},
         )
 
 

@@ -202,6 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m sandbox.load", description=run_load.__doc__)
     parser.add_argument("--settings", type=Path, required=True, help="the settings file (TOML)")
     parser.add_argument("--prefix", default="", help="of the names of the topics")
+    parser.add_argument("--oversized", action="store_true", help="one partition is too fast for a consumer for a while")
     parser.add_argument("--seconds", type=float, help="end by itself after so many")
     parser.add_argument("--began", type=Path, help="a file to make when the first record is due")
     parser.add_argument("--seed", type=int, default=0, help="the same one makes the same records")
@@ -212,7 +213,7 @@ def main() -> None:
     with stop_on_signals() as stop:
         report = run_load(
             settings.kafka.bootstrap_servers,
-            demo_profile(settings.controller.consumer_capacity, options.prefix),
+            demo_profile(settings.controller.consumer_capacity, options.prefix, oversized=options.oversized),
             stop=stop,
             duration_s=options.seconds,
             seed=options.seed,

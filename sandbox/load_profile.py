@@ -66,6 +66,11 @@ class LoadProfile:
         return tuple(sorted(self.courses))
 
     @property
+    def period_s(self) -> float:
+        """After which every course has begun anew."""
+        return max(course.period_s for course in self.courses.values())
+
+    @property
     def topics(self) -> dict[str, int]:
         """How many partitions each topic needs at least."""
         needed: dict[str, int] = {}
@@ -96,23 +101,33 @@ DEMO_HOT = TopicPartition("clicks", 1)
 DEMO_PERIOD_S = 120.0
 _CALM, _BUSY, _HOT = 0.6, 2.6, 0.95
 """In consumers: all partitions when calm, all when busy, the hot one alone."""
+_OVERSIZED = 1.4
+"""The same of a hot one that is too fast for a consumer."""
 
 
-def demo_profile(consumer_capacity: float, prefix: str = "") -> LoadProfile:
+def demo_profile(consumer_capacity: float, prefix: str = "", *, oversized: bool = False) -> LoadProfile:
     """Two minutes in which more consumers are needed, then a lone one for a hot partition, then one again.
 
     Seconds 0-25 are calm: one consumer reads it all. From 25 to 40 the load rises to 2.6 consumers' capacity. From 45
     to 50 one partition turns hot and takes 0.95 of a consumer by itself: 3.2 together. From 65 to 75 all calms down.
 
+    One that is `oversized` takes 1.4 of a consumer: 3.7 together. It calms down from 95 to 105, and all begins anew at
+    150, so that a larger consumer has the time to come, to catch up, and to go, on a slow machine too.
+
     Args:
         consumer_capacity: what one consumer reads at most, in bytes/s.
         prefix: of the names of the topics.
+        oversized: the hot partition is.
     """
+    hot, hot_until_s = (_OVERSIZED, 95.0) if oversized else (_HOT, 65.0)
+    period_s = DEMO_PERIOD_S + hot_until_s - 65
 
     def course(partition: TopicPartition, share: float) -> Course:
         calm, busy = share * _CALM, share * _BUSY
-        peak = ((45, busy), (50, _HOT), (65, _HOT)) if partition == DEMO_HOT else ((65, busy),)
-        corners: tuple[Corner, ...] = ((0, calm), (25, calm), (40, busy), *peak, (75, calm), (DEMO_PERIOD_S, calm))
+        peak: tuple[Corner, ...] = ((65, busy), (75, calm))
+        if partition == DEMO_HOT:
+            peak = ((45, busy), (50, hot), (hot_until_s, hot), (hot_until_s + 10, calm))
+        corners: tuple[Corner, ...] = ((0, calm), (25, calm), (40, busy), *peak, (period_s, calm))
         return Course(tuple((moment, speed * consumer_capacity) for moment, speed in corners))
 
     return LoadProfile(

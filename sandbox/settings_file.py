@@ -12,12 +12,31 @@ CONSUMER_CAPACITY = 400_000
 """Bytes/s of a consumer in the demonstration: so small that one machine shows several."""
 
 
+LARGE = "large"
+_OF_LARGE = f"""\
+# An ordinary consumer reads no more than its capacity, though it could: a partition that is faster needs a large one.
+rate_limit = {CONSUMER_CAPACITY}
+
+[[consumer.classes]]
+name = "{LARGE}"
+capacity = {CONSUMER_CAPACITY * 5 // 2}
+rate_limit = {CONSUMER_CAPACITY * 5 // 2}
+price = 3
+"""
+
 STATUS_PORT = 8470
 """Of the status page, where nothing else listens on it."""
 
 
-def settings_text(services: Services, profile: LoadProfile, folder: Path) -> str:
-    """The file's content. `folder` takes the lake and what the consumers leave."""
+def settings_text(services: Services, profile: LoadProfile, folder: Path, *, oversized: bool = False) -> str:
+    """The file's content.
+
+    Args:
+        services: what the group runs on.
+        profile: of the load.
+        folder: takes the lake and what the consumers leave.
+        oversized: a partition is, so there is a class of consumers that can read it.
+    """
     topics = ", ".join(json.dumps(topic) for topic in profile.topics)
     text = json.dumps  # of a plain string it is one of TOML's
     return f"""\
@@ -46,7 +65,7 @@ ready_timeout_s = 60
 spark_remote = {text(services.spark_remote)}
 lake_root = {text(str(folder / "lake"))}
 wait_time_secs = 3
-
+{_OF_LARGE if oversized else ""}
 [local]
 folder = {text(str(folder / "consumers"))}
 

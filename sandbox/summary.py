@@ -32,6 +32,13 @@ class ConsumersFrom(_Value):
     consumers: int
 
 
+class ClassCount(_Value):
+    """How many consumers of a class came and read something, and how many of those went while the run lasted."""
+
+    came: int
+    went: int
+
+
 class Summary(_Value):
     """A run in figures, as `--output json` prints it."""
 
@@ -63,6 +70,8 @@ class Summary(_Value):
     """Done on purpose."""
     restarts: Mapping[str, int] = {}
     """How many times components were begun anew, by their names; those that never were are left out."""
+    classes: Mapping[str, ClassCount] = {}
+    """Of consumers that are not ordinary, by their names; those that the settings have."""
     checks: tuple[Check, ...]
 
 
@@ -76,6 +85,7 @@ def summarize(
     whole_story: bool,
     faults: int = 0,
     restarts: Mapping[str, int] = MappingProxyType({}),
+    classes: Mapping[str, ClassCount] = MappingProxyType({}),
 ) -> Summary:
     """The figures of a run that is over.
 
@@ -85,9 +95,11 @@ def summarize(
         produced: records that the producers had acknowledged.
         distinct: records in the lake, each partition and offset counted once.
         duplicates: rows in the lake beyond that.
-        whole_story: the load rose and fell as a whole story does, so that the group must have grown, shrunk and moved.
+        whole_story: the load rose and fell as a whole story does, so that the group must have grown, shrunk and moved,
+            and a consumer of each class come and gone.
         faults: that were done on purpose.
         restarts: of components, by their names.
+        classes: of consumers that are not ordinary, by their names.
     """
     totals = view.totals
     checks = [
@@ -100,6 +112,15 @@ def summarize(
             _check("scale-ups", totals.scale_ups >= 1, "1 or more", f"{totals.scale_ups:,}"),
             _check("scale-downs", totals.scale_downs >= 1, "1 or more", f"{totals.scale_downs:,}"),
             _check("migrations", totals.migrations >= 1, "1 or more", f"{totals.migrations:,}"),
+            *(
+                _check(
+                    f"{name} consumers",
+                    count.went >= 1,
+                    "1 or more that came and went",
+                    f"{count.came:,} came, {count.went:,} went",
+                )
+                for name, count in classes.items()
+            ),
         ]
     return Summary(
         produced=produced,
@@ -122,6 +143,7 @@ def summarize(
         ),
         faults=faults,
         restarts=dict(restarts),
+        classes=dict(classes),
         checks=tuple(checks),
     )
 

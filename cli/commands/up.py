@@ -52,6 +52,12 @@ def up(
         ),
     ] = False,
     chaos_every: Annotated[float, typer.Option(min=5, help="Seconds from one fault to the next.")] = 10,
+    oversized: Annotated[
+        bool,
+        typer.Option(
+            "--oversized", help="Have one partition outgrow a consumer for a while, and a class of larger ones for it."
+        ),
+    ] = False,
     output: Annotated[OutputFormat, typer.Option(help="How the closing summary is printed.")] = OutputFormat.TEXT,
 ) -> None:
     console = Console(stderr=True)
@@ -68,6 +74,7 @@ def up(
                 keep=keep,
                 seed=seed,
                 chaos_every_s=chaos_every if chaos else None,
+                oversized=oversized,
             )
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
@@ -89,6 +96,7 @@ def demonstrate(
     keep: Path | None = None,
     seed: int = 0,
     chaos_every_s: float | None = None,
+    oversized: bool = False,
 ) -> Summary:
     """Runs the demonstration and returns what it proved. Whatever ends it, nothing that it started is left.
 
@@ -102,6 +110,7 @@ def demonstrate(
         keep: a folder for logs, lake and settings that is left in place; a temporary one is removed at the end.
         seed: of the records that are produced, and of the faults.
         chaos_every_s: from one fault to the next; nothing is broken on purpose where there is none.
+        oversized: one partition is too fast for an ordinary consumer for a while, and there may be larger ones.
 
     Raises:
         UsageError: `spark_cluster` names none.
@@ -130,6 +139,7 @@ def demonstrate(
                 seconds=seconds,
                 seed=seed,
                 chaos_every_s=chaos_every_s,
+                oversized=oversized,
             )
             return run.run()
         except OSError as error:

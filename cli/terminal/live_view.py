@@ -10,6 +10,7 @@ from rich.live import Live
 from cli.terminal.glyphs import TopicPalette
 from cli.terminal.plain_lines import PlainLines
 from cli.terminal.screen import GroupScreen
+from domain.consumer_class import ConsumerClass
 from domain.group_view.view import GroupView
 from sandbox.incident import Incident
 
@@ -21,12 +22,20 @@ class LiveView:
         console: writes to standard error; standard output is left alone.
         capacity_bytes_per_s: what one consumer reads at most.
         packing_capacity_bytes_per_s: what a plan gives a consumer at most.
+        classes: that consumers may be of beside ordinary ones.
     """
 
-    def __init__(self, console: Console, capacity_bytes_per_s: float, packing_capacity_bytes_per_s: float) -> None:
+    def __init__(
+        self,
+        console: Console,
+        capacity_bytes_per_s: float,
+        packing_capacity_bytes_per_s: float,
+        classes: Sequence[ConsumerClass] = (),
+    ) -> None:
         self._console = console
         self._capacity = capacity_bytes_per_s
         self._packing = packing_capacity_bytes_per_s
+        self._classes = classes
         self._palette = TopicPalette()
         self._plain = PlainLines()
         self._live: Live | None = None
@@ -48,7 +57,15 @@ class LiveView:
     def update(self, view: GroupView, phase: str | None = None, incidents: Sequence[Incident] = ()) -> None:
         """Shows `view`, the phase of the load that is produced, if there is one, and all that befell the components."""
         if self._live is not None:
-            screen = GroupScreen(view, self._capacity, self._packing, self._palette, phase, incidents=incidents)
+            screen = GroupScreen(
+                view,
+                self._capacity,
+                self._packing,
+                self._palette,
+                phase,
+                incidents=incidents,
+                classes=self._classes,
+            )
             self._live.update(screen, refresh=True)
             return
         for line in self._plain.lines(view, phase, incidents):

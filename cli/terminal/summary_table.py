@@ -59,6 +59,8 @@ class SummaryTable:
         )
         scaled = f"{summary.scale_ups:,} up, {summary.scale_downs:,} down"
         table.add_row("consumers", course)
+        for name, count in summary.classes.items():
+            table.add_row(f"{name} ones", f"{count.came:,} came, {count.went:,} went")
         table.add_row("scaled", f"{scaled}, by {figures.plural(summary.decisions, 'decision')}")
         table.add_row("migrations", f"{summary.migrations:,}, Rscore {summary.rscore:.2f}")
         table.add_row("highest lag", _records(summary.highest_lag))

@@ -49,6 +49,12 @@ def picture(view: GroupView, phase: str | None = None, **options: object) -> lis
     return [line.rstrip() for line in target.export_text().splitlines()]
 
 
+def claim_of_large(consumer: int) -> ControllerClaim:
+    """By which this consumer is of the class `large`, and all others are ordinary."""
+    standing = Standing(began_at=BEGAN, counted_on=(1, 2), classes={"large": (consumer,)})
+    return ControllerClaim(epoch=1, incarnation="a", sent_at=BEGAN, standing=standing)
+
+
 @pytest.fixture(scope="module")
 def view() -> GroupView:
     return told(story()).view()
@@ -57,8 +63,7 @@ def view() -> GroupView:
 def test_a_consumer_of_another_class_is_drawn_against_its_own_capacity() -> None:
     large = ConsumerClass("large", 4 * CAPACITY, 3.0)
     fold = told([write_speeds(BEGAN, {"orders-0": 2 * CAPACITY}), report(1, BEGAN, "orders-0")])
-    standing = Standing(began_at=BEGAN, counted_on=(1,), classes={"large": (1,)})
-    fold.receive(ControllerClaim(epoch=1, incarnation="a", sent_at=BEGAN, standing=standing))
+    fold.receive(claim_of_large(1))
     target = console(no_color=True)
     target.print(GroupScreen(fold.view(), CAPACITY, PACKING, TopicPalette(), classes=[large]))
     line, below = target.export_text().partition(" 50%")[::2]
@@ -193,6 +198,13 @@ def test_a_line_comes_with_every_change_and_after_ten_seconds_at_the_latest() ->
         "(the interval is over; the present assignment cannot stay as it is)",
         "00:14  decided: nothing changed (the interval is over; the present assignment cannot stay as it is)",
     ]
+
+
+def test_a_line_counts_consumers_of_other_classes() -> None:
+    fold = told([report(1, BEGAN), report(2, BEGAN)])
+    fold.receive(claim_of_large(2))
+    (line,) = PlainLines().lines(fold.view(), None)
+    assert "  2 consumers (1 large), " in line
 
 
 def test_there_is_no_line_without_news_however_often_the_view_is_looked_at() -> None:

@@ -86,6 +86,20 @@ def test_one_partition_of_the_demo_runs_hot_and_no_partition_ever_exceeds_a_cons
     assert all(course.speed(second) < 1 for course in profile.courses.values() for second in range(int(DEMO_PERIOD_S)))
 
 
+def test_an_oversized_partition_outgrows_a_consumer_for_a_while_and_all_else_is_as_ever() -> None:
+    profile, plain = demo_profile(1.0, oversized=True), demo_profile(1.0)
+    seconds = range(int(profile.period_s))
+    assert {course.period_s for course in profile.courses.values()} == {150.0}
+    too_fast = {p: [at for at in seconds if course.speed(at) > 1] for p, course in profile.courses.items()}
+    assert {p for p, moments in too_fast.items() if moments} == {DEMO_HOT}
+    assert set(range(50, 96)) <= set(too_fast[DEMO_HOT]) <= set(range(45, 105))
+    others = profile.courses.keys() - {DEMO_HOT}
+    assert all(profile.courses[p].speed(at) == plain.courses[p].speed(at) for p in others for at in range(120))
+    assert max(map(profile.total_speed, seconds)) < 3.8
+    assert profile.total_speed(80) < 2
+    assert max(map(profile.total_speed, range(105, 150))) < 0.75
+
+
 def test_the_same_seed_makes_the_same_records_and_another_makes_others() -> None:
     partition = TopicPartition("orders", 0)
     assert list(islice(records(partition, 1), 20)) == list(islice(records(partition, 1), 20))

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
 from rich.console import Console
@@ -11,7 +12,7 @@ from cli.terminal.summary_table import SummaryTable
 from domain.group_view.view import GroupView
 from domain.messages import ConsumerState
 from sandbox.readers import MostReaders, ReadLog, most_readers
-from sandbox.summary import Summary, summarize
+from sandbox.summary import ClassCount, Summary, summarize
 from tests.sandbox.watch_messages import BEGAN, cycle, decision, read, report, told, write_speeds
 
 ALONE = {"orders-0": (None, 1), "orders-1": (None, 1)}
@@ -53,9 +54,16 @@ def summary(
     distinct: int = 10,
     duplicates: int = 0,
     whole_story: bool = True,
+    classes: Mapping[str, ClassCount] = MappingProxyType({}),
 ) -> Summary:
     return summarize(
-        view, readers, produced=produced, distinct=distinct, duplicates=duplicates, whole_story=whole_story
+        view,
+        readers,
+        produced=produced,
+        distinct=distinct,
+        duplicates=duplicates,
+        whole_story=whole_story,
+        classes=classes,
     )
 
 
@@ -83,6 +91,7 @@ def test_a_whole_run_in_which_all_went_well_passes() -> None:
         ({"view": run(first=ALONE, second=TOGETHER)}, "scale-ups"),
         ({"view": run(first=APART, second={**ALONE, "orders-1": (1, 2)}, third=APART)}, "scale-downs"),
         ({"view": run(first=ALONE)}, "migrations"),
+        ({"classes": {"large": ClassCount(came=1, went=0)}}, "large consumers"),
     ],
 )
 def test_each_fault_fails_its_check(changed: dict[str, object], name: str) -> None:
@@ -99,6 +108,19 @@ def test_a_run_that_is_no_whole_story_need_not_scale() -> None:
         "duplicates in the lake",
         "readers at one time",
     ]
+
+
+def test_a_consumer_of_each_class_comes_and_goes_in_a_whole_story() -> None:
+    classes = {"large": ClassCount(came=2, went=1)}
+    closing = summary(classes=classes)
+    assert closing.ok
+    assert closing.classes == classes
+    shown = {" ".join(line.split()) for line in table(closing, 120).splitlines()}
+    assert {
+        "✓ large consumers 2 came, 1 went expected 1 or more that came and went",
+        "large ones 2 came, 1 went",
+    } <= shown
+    assert summary(view=run(first=ALONE), whole_story=False, classes={"large": ClassCount(came=0, went=0)}).ok
 
 
 def test_the_json_has_the_figures_by_their_names() -> None:

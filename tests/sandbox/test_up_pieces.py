@@ -20,8 +20,9 @@ from cli.terminal.live_view import LiveView
 from domain.partitions import TopicPartition
 from sandbox import demonstration
 from sandbox.demonstration import Demonstration
-from sandbox.load_profile import Course, LoadProfile
+from sandbox.load_profile import Course, LoadProfile, demo_profile
 from sandbox.services import Services
+from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
 from sandbox.summary import Summary
 from tests.conftest import CreateTopic
 from tests.services import SharedBroker
@@ -41,8 +42,9 @@ class FakeDemonstration:
         seconds: float | None,
         seed: int,
         chaos_every_s: float | None,
+        oversized: bool,
     ) -> None:
-        assert (services, seconds, seed, chaos_every_s) == (SERVICES, 5.0, 3, 20.0)
+        assert (services, seconds, seed, chaos_every_s, oversized) == (SERVICES, 5.0, 3, 20.0, False)
         self.folders.append(folder)
         (folder / "something").write_text("")
 
@@ -117,6 +119,18 @@ def test_the_settings_of_a_run_can_be_read_again(made: Demonstration, tmp_path: 
     assert settings.kafka.group == "kcga-up-1.kcga"
     assert settings.consumer.spark == "sc://127.0.0.1:1"
     assert settings.http.token is not None
+
+
+def test_an_oversized_partition_has_a_class_that_reads_it_and_no_other_partition_needs_one(tmp_path: Path) -> None:
+    profile = demo_profile(CONSUMER_CAPACITY, oversized=True)
+    file = tmp_path / "settings.toml"
+    file.write_text(settings_text(SERVICES, profile, tmp_path, oversized=True))
+    controller = load(file).of_controller
+    (large,) = controller.classes
+    fastest = max(course.speed(at) for course in profile.courses.values() for at in range(150))
+    share = controller.packing / controller.consumer_capacity
+    assert controller.consumer_capacity < fastest <= share * large.capacity
+    assert large.capacity / large.price < controller.consumer_capacity, "else it would take the place of ordinary ones"
 
 
 @pytest.fixture
