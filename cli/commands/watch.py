@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,19 +22,17 @@ from cli.live.advice import Advice
 from cli.live.decide import words
 from cli.live.decide.watcher import Moment
 from cli.live.watch import Look, look_at
-from cli.options import OutputFormat
+from cli.options import Classes, OutputFormat, parse_classes
 from cli.terminal import standard_output
 from cli.terminal.glyphs import TopicPalette
 from cli.terminal.watch_screen import WatchScreen
 from domain.assignment import HIGHEST_CONSUMER
+from domain.consumer_class import ConsumerClass
 from solver import Problem, Solution, solve
 
 QUIET_S = 10.0
 """So long at most without a word where there is no terminal."""
-UNUSED: Mapping[str, Any] = {
-    "monitor": {"topics": ["^"]},
-    "consumer": {"spark_master": "local", "lake_root": "/"},
-}
+UNUSED: Mapping[str, Any] = {"monitor": {"topics": ["^"]}}
 """What settings must say, and nobody looks at here."""
 
 
@@ -46,6 +45,7 @@ def watch(
         float | None,
         typer.Option(help="What one of its consumers reads at most, in bytes/s, in place of consumer_capacity."),
     ] = None,
+    classes: Classes = None,
     topic: Annotated[
         list[str] | None,
         typer.Option(help="A name, or a regular expression that begins with ^; all that the group reads unless given."),
@@ -76,7 +76,9 @@ def watch(
     ] = OutputFormat.TEXT,
 ) -> None:
     topics = tuple(topic or ())
-    asked = _settings(settings, group, bootstrap_servers, capacity, topics)
+    asked = _settings(settings, group, bootstrap_servers, capacity, topics, parse_classes(classes))
+    if keda_port is not None and asked.consumer.classes:
+        raise UsageError("--keda-port advises a number of consumers that are all alike: leave their classes out")
     advice = Advice(group, asked.controller.speeds_timeout_s)
     with stop_on_signals() as stop, _served(asked, advice, port, keda_port), _shown(output) as show:
 
@@ -111,6 +113,7 @@ def _settings(
     bootstrap_servers: str | None,
     capacity: float | None,
     topics: tuple[str, ...],
+    classes: tuple[ConsumerClass, ...],
 ) -> Settings:
     """Those of the file, if there is one, and in place of them what options say.
 
@@ -124,6 +127,11 @@ def _settings(
         )
     values: dict[str, Any] = {"controller": {"max_consumers": HIGHEST_CONSUMER}} if file is None else read(file)
     values = {**UNUSED, **values}
+    if isinstance(own := values.get("consumer", {}), Mapping):
+        # Of consumers, too, only classes are looked at.
+        spark = {} if {"spark_master", "spark_remote"} & own.keys() else {"spark_master": "local"}
+        named = {"classes": [asdict(each) for each in classes]} if classes else {}
+        values["consumer"] = {"lake_root": "/", **spark, **own, **named}
     options: tuple[tuple[str, str, Any], ...] = (
         ("kafka", "group", group),
         ("kafka", "bootstrap_servers", bootstrap_servers),

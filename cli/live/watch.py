@@ -62,7 +62,7 @@ def look_at(settings: Settings, topics: tuple[str, ...], stop: threading.Event, 
         resources.callback(surveyor.close)
         resources.callback(cluster.close)  # called first: it ends what the surveyor's threads wait for
         estimates = SpeedEstimates(measured.window_s, measured.hold_s)
-        watcher = Watcher(group, settings.controller, solve)
+        watcher = Watcher(group, settings.of_controller, solve)
         began_at, began = time.time(), time.monotonic()
         for _ in rounds(measured.interval_s, stop):
             survey = surveyor.survey()

@@ -18,6 +18,7 @@ from controller.decide.history import Beginning
 from controller.decide.machine import Controller
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ConsumerClass
 from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Decision, PartitionRef
 from domain.speeds import WriteSpeeds
 from solver import Problem, Solution
@@ -59,9 +60,15 @@ class SimulatedGroup:
         return frozenset(self._reports)
 
     @property
+    def classes(self) -> dict[ConsumerId, ConsumerClass]:
+        """Of which class each consumer that exists is."""
+        return {consumer: self._settings.class_named(self._class_names[consumer]) for consumer in self._reports}
+
+    @property
     def price(self) -> float:
         """Of the consumers that have partitions, in ordinary ones."""
-        return math.fsum(self._settings.class_named(self._class_names[c]).price for c in self.assignment.consumers)
+        classes = self.classes
+        return math.fsum(classes[consumer].price for consumer in self.assignment.consumers)
 
     def measured(self, at: float, speeds: WriteSpeeds) -> None:
         """Time passes until then, which must not go back, and speeds come."""

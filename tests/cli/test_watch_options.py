@@ -41,6 +41,17 @@ def test_what_is_out_of_range_is_named(tmp_path: Path) -> None:
     assert "kafka" in refusal("--settings", str(file))
 
 
+def test_classes_are_checked_and_no_number_is_served_to_keda_where_there_are_any(tmp_path: Path) -> None:
+    given = (*HERE, "--capacity", "100")
+    assert "--class is 'large'" in refusal(*given, "--class", "large")
+    assert "there twice" in refusal(*given, "--class", "large=400:3", "--class", "large=500:4")
+    assert "--keda-port" in refusal(*given, "--class", "large=400:3", "--keda-port", "0")
+    file = tmp_path / "settings.toml"
+    large = '[[consumer.classes]]\nname = "large"\ncapacity = 400\nprice = 3\n'
+    file.write_text(f'[kafka]\nbootstrap_servers = "127.0.0.1:1"\n[controller]\nconsumer_capacity = 100\n{large}')
+    assert "--keda-port" in refusal("--settings", str(file), "--keda-port", "0")
+
+
 def test_an_environment_that_says_otherwise_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KCGA_KAFKA__GROUP", "another")
     assert "unset KCGA_KAFKA__GROUP" in refusal(*HERE, "--capacity", "100")

@@ -16,6 +16,7 @@ from cli.terminal.glyphs import TopicPalette
 from cli.terminal.watch_screen import WatchScreen
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment
+from domain.consumer_class import ConsumerClass
 from domain.messages import DecisionKind, Restraint
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
@@ -351,6 +352,39 @@ def test_time_in_which_nobody_knows_what_was_counts_for_neither() -> None:
         comparison.measured(at, speeds_of(at, 10.0), 1, readers(p0=1))
     assert comparison.saving is not None
     assert comparison.saving.seconds == 2.0
+
+
+# Classes
+
+WITH_LARGE = SETTINGS.with_classes([ConsumerClass("large", 300.0, 2.5)])
+
+
+def test_a_group_is_advised_a_larger_consumer_for_what_no_ordinary_one_can_read() -> None:
+    found, speeds = group(("orders-0", "orders-1"), ("orders-2",)), (150.0, 30.0, 40.0)
+    moment = watched(found, *speeds, settings=WITH_LARGE)
+    assert moment.decision is not None
+    assert moment.decision.carried_out
+    (large,) = moment.decision.classes["large"]
+    assert large > 2, "those that there are are ordinary"
+    assert partition("orders-0") in {each.key for each in moment.decision.assignment if each.consumer == large}
+    assert moment.overloaded == (1,)
+    assert not any(each.oversized for member in moment.members for each in member.partitions)
+    assert " (1 large) at a price of " in words.advice(moment)
+    assert not [remark for remark in words.remarks(moment) if "is faster than" in remark]
+    ordinary = watched(found, *speeds)
+    assert "orders-0 is faster than a consumer" in " ".join(words.remarks(ordinary))
+    too_fast = watched(found, 400.0, 30.0, 40.0, settings=WITH_LARGE)
+    assert "orders-0 is faster than any consumer" in " ".join(words.remarks(too_fast))
+
+
+def test_a_consumer_of_a_class_counts_as_its_price_and_reads_as_much_as_it_can() -> None:
+    moment = watched(group(NAMES), 150.0, 30.0, 40.0, seconds=100, settings=WITH_LARGE)
+    assert moment.saving is not None
+    assert moment.saving.waited_s_with_kcga == 0
+    paid = moment.saving.consumer_hours_with_kcga / moment.saving.consumer_hours
+    assert paid == pytest.approx(2.5)
+    assert moment.saving.consumers == 1
+    assert "(each consumer counts as its price)" in " ".join(words.saving(moment))
 
 
 # The picture

@@ -5,13 +5,16 @@ begins with the first speeds (`cli.packing.simulated_group`). So what waits is w
 reader; what either waits for its next fetch or commit is in neither.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from cli.live.decide.onlooker import Solve
 from cli.packing.simulated_group import SimulatedGroup
 from controller.settings import DEFAULT_HANDOVER_S, ControllerSettings
-from domain.assignment import Assignment
+from domain.assignment import Assignment, ConsumerId
+from domain.consumer_class import ConsumerClass
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
 
@@ -23,8 +26,9 @@ class Readership:
     """One of the two: how many consumers it had, and how long records waited."""
 
     capacity: float
-    """Of a consumer, in bytes/s."""
+    """Of an ordinary consumer, in bytes/s."""
     consumer_s: float = 0.0
+    """Each consumer counts as its price."""
     waiting: dict[TopicPartition, float] = field(default_factory=dict)
     """Bytes of each partition that are written and not read."""
     waited: float = 0.0
@@ -34,18 +38,23 @@ class Readership:
         self,
         seconds: float,
         speeds: Mapping[TopicPartition, float],
-        consumers: int,
+        price: float,
         readers: Assignment,
         unread: Set[TopicPartition] = frozenset(),
+        classes: Mapping[ConsumerId, ConsumerClass] = MappingProxyType({}),
     ) -> None:
-        """So long these consumers read what is written at these speeds in bytes/s, but for the unread partitions."""
-        self.consumer_s += seconds * consumers
+        """So long consumers of this price read what is written at these speeds in bytes/s, but for `unread`.
+
+        Those of which `classes` says nothing are ordinary.
+        """
+        self.consumer_s += seconds * price
         for partition, speed in speeds.items():
             self.waiting[partition] = self.waiting.get(partition, 0.0) + seconds * speed
-        for held in readers.by_consumer.values():
+        for consumer, held in readers.by_consumer.items():
+            capacity = classes[consumer].capacity if consumer in classes else self.capacity
             read = [p for p in held if p in self.waiting and p not in unread]
             total = sum(self.waiting[p] for p in read)
-            left = max(0.0, 1 - seconds * self.capacity / total) if total else 0.0
+            left = max(0.0, 1 - seconds * capacity / total) if total else 0.0
             for partition in read:
                 self.waiting[partition] *= left
         self.waited += seconds * sum(self.waiting.values())
@@ -64,6 +73,7 @@ class Saving:
     consumers: int
     """That kcga would have now."""
     consumer_hours: float
+    """Each consumer counts as its price, which is 1 of an ordinary one."""
     consumer_hours_with_kcga: float
     waited_s: float
     """A byte, on average."""
@@ -110,8 +120,9 @@ class Comparison:
             return
         unread = {p for p, until in self._unread_until.items() if until > self._clock_s}
         self._own.pass_time(seconds, speeds.bytes_per_s, consumers, readers)
-        planned = self._group.assignment
-        self._with_kcga.pass_time(seconds, speeds.bytes_per_s, len(self._group.consumers), planned, unread)
+        planned, classes = self._group.assignment, self._group.classes
+        price = math.fsum(each.price for each in classes.values())
+        self._with_kcga.pass_time(seconds, speeds.bytes_per_s, price, planned, unread, classes)
         self._unread_until = {p: self._unread_until[p] for p in unread}
         self._clock_s += seconds
         self._written += seconds * speeds.total

@@ -49,7 +49,10 @@ class Moment(Shown):
     """Whether no rebalance is under way."""
     epoch: int | None
     capacity: float
+    """Of each of its consumers: they are ordinary ones."""
     packing_capacity: float
+    classes: tuple[str, ...]
+    """Of which consumers may be in a plan beside ordinary ones."""
     consumers: int
     """That there are."""
     needed: int | None
@@ -150,6 +153,7 @@ class Watcher:
     ) -> Moment:
         known, speeds = self._membership, self._speeds
         capacity = self._settings.consumer_capacity
+        largest = max(each.capacity for each in self._settings.every_class)
         bytes_per_s = speeds.bytes_per_s if speeds else {}
         lags = speeds.lags if speeds else {}
         of_interest = (speeds.bytes_per_s.keys() | speeds.unknown) if speeds else frozenset()
@@ -163,7 +167,7 @@ class Watcher:
                 partition=partition.partition,
                 speed=speed,
                 lag=None if lag is None else lag.records,
-                oversized=speed is not None and speed > capacity,
+                oversized=speed is not None and speed > largest,
                 to=to if to != reader else None,
             )
 
@@ -189,6 +193,7 @@ class Watcher:
             epoch=known.epoch if known else None,
             capacity=capacity,
             packing_capacity=self._settings.packing,
+            classes=tuple(each.name for each in self._settings.classes),
             consumers=len(members),
             needed=decision.plan.consumers if decision else None,
             advised=_advised(decision) if decision else None,

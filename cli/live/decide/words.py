@@ -7,7 +7,7 @@ from app import figures
 from cli.live.decide.saving import HOUR_S
 from cli.live.decide.watcher import Moment
 from domain.assignment import ConsumerId
-from domain.messages import Restraint
+from domain.messages import Decision, Restraint
 
 WEEK_S = 7 * 24 * HOUR_S
 SHOWN = 5
@@ -36,12 +36,21 @@ def advice(moment: Moment) -> str:
     consumers = figures.plural(decision.plan.consumers, "consumer")
     same = decision.plan.consumers == moment.consumers
     change = f"keep {consumers}" if same else f"go from {moment.consumers:,} to {consumers}"
-    plan = f"{change}, and move {figures.plural(decision.migrations, 'partition')}"
+    plan = f"{change}{_of_classes(decision)}, and move {figures.plural(decision.migrations, 'partition')}"
     if decision.carried_out:
         return f"kcga would now {plan}: {decision.reason}"
     if any(each.by is Restraint.NOT_BETTER for each in decision.held_back):
         return f"kcga would leave everything as it is: {decision.reason}"
     return f"kcga would {plan}, and waits: {decision.reason}"
+
+
+def _of_classes(decision: Decision) -> str:
+    """Of which classes a plan's consumers are, and what they cost, where there are any but ordinary ones."""
+    if decision.plan.price is None:
+        return ""
+    of = ", ".join(f"{len(consumers):,} {name}" for name, consumers in decision.classes.items())
+    before = "" if decision.price_before is None else f" in place of {decision.price_before:.2f}"
+    return f"{f' ({of})' if of else ''} at a price of {decision.plan.price:.2f}{before}"
 
 
 def remarks(moment: Moment) -> Iterator[str]:
@@ -59,7 +68,8 @@ def remarks(moment: Moment) -> Iterator[str]:
         yield f"{figures.plural(len(names), 'partition')} without a reader: {_listed(names)}"
     for each in moment.decision.saturated if moment.decision else ():
         needed = figures.plural(each.partitions_needed, "partition")
-        yield f"{each.key} is faster than a consumer: {each.topic} would need {needed}"
+        than = "any consumer" if moment.classes else "a consumer"
+        yield f"{each.key} is faster than {than}: {each.topic} would need {needed}"
     if moment.unwatched:
         yield f"the group reads {_listed(moment.unwatched)}, too, which is not measured: begin the watch anew"
 
@@ -86,9 +96,10 @@ def saving(moment: Moment) -> Iterator[str]:
     saved = moment.saving
     if saved is None:
         return
+    by_price = " (each consumer counts as its price)" if moment.classes else ""
     own, other = saved.consumer_hours, saved.consumer_hours_with_kcga
     share = f", {1 - other / own:.0%} fewer" if own > other else f", {other / own - 1:.0%} more" if own else ""
-    yield f"in {figures.clock(saved.seconds)}: {own:,.2f} consumer-hours, {other:,.2f} with kcga{share}"
+    yield f"in {figures.clock(saved.seconds)}: {own:,.2f} consumer-hours, {other:,.2f} with kcga{share}{by_price}"
     waited = f"{saved.waited_s:,.1f} s on average, {saved.waited_s_with_kcga:,.1f} s with kcga"
     yield f"for want of capacity or of a reader records waited {waited}"
     weeks = WEEK_S / saved.seconds
