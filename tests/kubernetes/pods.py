@@ -27,6 +27,7 @@ from tests.go_program import program
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.group import (
     HIGH,
+    LARGE,
     LOW,
     NAMESPACE,
     PARTITIONS,
@@ -35,6 +36,8 @@ from tests.kubernetes.group import (
     Readiness,
     a_group,
     pods_and_logs,
+    require_a_large_one_comes_and_goes,
+    write_template_of_large,
 )
 from tests.kubernetes.real_node import API_ADDRESS, MODULE, Container, RealNode, missing, set_up_network
 from tests.kubernetes.secured_group import (
@@ -74,6 +77,7 @@ def node(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def group(
+    request: pytest.FixtureRequest,
     control_plane: ControlPlane,
     node: RealNode,
     kubectl: None,  # noqa: ARG001
@@ -86,7 +90,9 @@ def group(
 ) -> Iterator[GroupOnKubernetes]:
     topic = create_topic(unique_name, partitions=PARTITIONS)
     consumer = {"spark_remote": spark_server.remote, "lake_root": str(lake_root)}
-    with a_group(control_plane, node, broker.bootstrap_servers, topic, consumer, tmp_path) as group:
+    more = getattr(request, "param", "")
+    write_template_of_large(tmp_path)
+    with a_group(control_plane, node, broker.bootstrap_servers, topic, consumer, tmp_path, more=more) as group:
         yield group
 
 
@@ -114,13 +120,16 @@ def test_pods_of_the_image_scale_recover_and_read_every_record_once(
 
     with group.load(LOW):
         group.wait_until(lambda: group.all_are_read_by(1, 1) and len(group.consumer_pods()) == 1)
-    group.wait_until(lambda: group.view.lag == 0)
-    group.observer.catch_up(120)
-    assert group.observer.most_readers().count == 1
-    (topic,) = {partition.topic for partition in group.partitions}
-    accounts = verify(spark_server.remote, str(lake_root), [topic])
-    assert sum(account.distinct_offsets for account in accounts.values()) == group.produced > 0
-    assert not any(account.doubled for account in accounts.values())
+    group.require_all_once(spark_server.remote, lake_root)
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("group", [LARGE], indirect=True, ids=["with a class"])
+def test_a_partition_too_fast_for_an_ordinary_consumer_has_a_large_one_in_a_pod_of_its_own_template(
+    group: GroupOnKubernetes, spark_server: SharedSpark, lake_root: Path
+) -> None:
+    require_a_large_one_comes_and_goes(group)
+    group.require_all_once(spark_server.remote, lake_root)
 
 
 def by_deploy(_values: Mapping[str, Any], settings: Path) -> None:
