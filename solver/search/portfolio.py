@@ -148,8 +148,11 @@ class Portfolio:
     def _prove(self, instance: Instance, listing: Listing, incumbent: Incumbent, deadline: Deadline) -> None:
         """Raises the bound of a problem that is too large for one relaxation, in finer and finer units."""
         consumers = _consumers(instance, incumbent)
-        steps = (100, 200, 400) if listing.partial else (100, 400, 800)
-        for units in (400,) if instance.problem.classes else steps:
+        steps: tuple[int, ...] = (100, 200, 400) if listing.partial else (100, 400, 800)
+        if instance.problem.classes:
+            # Of the largest consumer's capacity: what is fine for that one is coarse for ordinary ones.
+            steps = (600, 1600)
+        for units in steps:
             if deadline.passed or incumbent.is_proven:
                 return
             incumbent.raise_bound(coarse_bound(instance, listing, units, consumers, deadline, self.tuned).bound)
