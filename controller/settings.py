@@ -99,8 +99,12 @@ class ControllerSettings(BaseModel):
     """Times at which nothing is changed that can stay as it is."""
     max_consumers: Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)] = 100
     """The most consumers that a plan may have. `consumer.metadata` has a partition for each, and a few more."""
-    min_consumers: Annotated[int, Field(ge=1, le=HIGHEST_CONSUMER)] = 1
-    """The fewest consumers that a plan may have, as far as there are partitions for them."""
+    min_consumers: Annotated[int, Field(ge=0, le=HIGHEST_CONSUMER)] = 1
+    """The fewest consumers that a plan may have, as far as there are partitions for them. With 0 nobody reads once
+    there was nothing to read for `idle_time_s`, until there is."""
+    idle_time_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 300.0
+    """With `min_consumers = 0`: nobody reads any more once nothing was written, and nothing was left to read, for so
+    long."""
     schedules: tuple[Schedule, ...] = ()
     """Times at which a plan has more consumers than `min_consumers` at least: before a load that comes by the clock."""
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 0

@@ -46,6 +46,8 @@ def plan_now(settings: Settings, asked_at: float | None = None) -> Decision:
         return solve(replace(problem, time_limit_s=left_s), engine)
 
     window_s = settings.controller.scale_down_window_s * (1 + 1 / BUCKETS)
+    if settings.controller.min_consumers == 0:
+        window_s = max(window_s, settings.controller.idle_time_s)
     with ThreadPoolExecutor(1) as pool:
         # Loading the solver takes as long as reading the topics.
         solver = pool.submit(import_module, "solver.search.construct")

@@ -52,6 +52,8 @@ def _state(view: GroupView, phase: str | None) -> str:
     ]
     if unread := view.unread:
         facts.append(f"{figures.plural(len(unread), 'partition')} without a reader")
+    if view.rests:
+        facts.append("nothing to read")
     if phase:
         facts.append(phase)
     return ", ".join(facts)

@@ -129,8 +129,10 @@ class GroupScreen:
     def _transits(self, glyphs: Glyphs, width: int) -> Iterator[Text]:
         moving = [transit for transit in self.view.transits if transit.is_migration]
         others = [transit for transit in self.view.unread if not transit.is_migration]
-        if moving or others:
+        if moving or others or self.view.rests:
             yield Text()
+        if self.view.rests:
+            yield Text("nothing to read: nobody reads until there is", FAINT)
         for name, transits, style in (("on the move", moving, WAITING), ("no reader", others, WARNING)):
             if transits:
                 line = Text.assemble((f"{name:<12}", style), no_wrap=True)

@@ -12,6 +12,7 @@ from itertools import chain
 from operator import attrgetter
 
 from controller.decide.group import Group, Member
+from controller.decide.idleness import Idleness
 from controller.decide.interest import Interest
 from controller.decide.mending import class_for, mended, numbered
 from controller.decide.periods import scheduled
@@ -21,7 +22,15 @@ from controller.decide.restraint import Restraints
 from controller.decide.rollout import Rollout
 from controller.decide.sizes import Size, Sizes
 from controller.decide.spares import spares
-from controller.decide.triggers import REPLAN, Trigger, outdated, placed, triggers
+from controller.decide.triggers import (
+    REPLAN,
+    Trigger,
+    nothing_to_read,
+    outdated,
+    placed,
+    something_to_read,
+    triggers,
+)
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId
 from domain.consumer_class import ORDINARY, ConsumerClass, class_names
@@ -35,6 +44,8 @@ BY_RULE = "best-fit"
 """The engine that a decision names where partitions were given to consumers at once."""
 ROLLOUT = "rollout"
 """The engine that a decision names where a consumer is replaced by another with all that it has."""
+ZERO = "scale-to-zero"
+"""The engine that a decision names where nobody reads any more, for there is nothing to read."""
 TRIES = 3
 """After so many failures in a row to create a consumer of a number, others are tried before it."""
 
@@ -58,6 +69,7 @@ class Decider:
         self.refused: Counter[ConsumerId] = Counter()
         """How often in a row each number could not be created."""
         self._sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity, settings.classes)
+        self._idleness = Idleness(settings.speeds_timeout_s)
         self._planned_classes: dict[ConsumerId, str] = {}
         """Of those that plans have named: one that is not made yet, or is gone, is of the class that was planned."""
         self._measured_at = 0.0
@@ -84,12 +96,14 @@ class Decider:
         """Speeds came. From then on it decides by what consumers have told of themselves, if it is to."""
         self._hear_of(speeds)
         self._sizes.measured(at, speeds)
+        self._idleness.measured(at, speeds, self.interest.named)
         self.restraints.highest.record(at, self.sizes)
 
     def recalled(self, at: float, speeds: WriteSpeeds) -> None:
         """The last known speeds, of any age."""
         self._hear_of(speeds)
         self._sizes.recalled(at, speeds)
+        self._idleness.recalled(speeds)
 
     def _hear_of(self, speeds: WriteSpeeds) -> None:
         self.interest.hear(speeds)
@@ -158,10 +172,27 @@ class Decider:
             self._lost |= {p: self.desired[p] for p, c in held.items() if c is None}
             self.desired = Assignment({p: c for p, c in held.items() if c is not None})
 
-    @property
-    def _unread(self) -> frozenset[TopicPartition]:
+    def _unread(self, at: float) -> frozenset[TopicPartition]:
         """What is to be read and belongs to nobody."""
-        return (self.interest.named & (self.sizes.keys() | self._lost.keys())) - self.desired.keys()
+        return frozenset() if self.rests(at) else self._known - self.desired.keys()
+
+    @property
+    def _known(self) -> frozenset[TopicPartition]:
+        """What is to be read, once it was measured."""
+        return self.interest.named & (self.sizes.keys() | self._lost.keys())
+
+    @property
+    def _can_rest(self) -> bool:
+        return self.settings.min_consumers == 0 and not self.desired and not self._lost
+
+    def rests(self, at: float) -> bool:
+        """Whether nobody reads, and nobody has to: there is nothing to read, and no schedule wants a consumer."""
+        return (
+            self._can_rest
+            and bool(self._known)
+            and self._known <= self._idleness.quiet
+            and not scheduled(self.settings.schedules, at)
+        )
 
     def why(self, at: float) -> tuple[Trigger, ...]:
         """Why the assignment has to be considered; empty where nothing but the interval asks for it."""
@@ -169,13 +200,16 @@ class Decider:
         return (*replan, *map(placed, self._placed[1]), *self._triggers(at))
 
     def _triggers(self, at: float) -> tuple[Trigger, ...]:
-        unread = self._unread
+        unread = self._unread(at)
         lost = {consumer for partition, consumer in self._lost.items() if partition in unread}
         largest, fewest = (
             max(each.capacity for each in self.settings.every_class),
             scheduled(self.settings.schedules, at),
         )
-        return triggers(self.desired, self.sizes, self._capacity_of, largest, unread, self._vanished, lost, fewest)
+        return (
+            *(something_to_read(unread - self._idleness.quiet) if self._can_rest else ()),
+            *triggers(self.desired, self.sizes, self._capacity_of, largest, unread, self._vanished, lost, fewest),
+        )
 
     def _capacity_of(self, consumer: ConsumerId) -> float:
         return self.class_of(consumer).capacity
@@ -188,7 +222,7 @@ class Decider:
 
     def place(self, at: float, number: int) -> Decision | None:
         """Gives what nobody reads to somebody at once, by rule; None where there is nothing, or nobody."""
-        if not self._unread:
+        if not self._unread(at):
             return None
         question = pose(self._situation(at, self._triggers(at)), self.settings)
         question, plan = self._made_possible(question, self.desired, {})
@@ -197,6 +231,20 @@ class Decider:
         figures = evaluate(question.problem, plan)
         plan = Assignment({p: c for p, c in plan.items() if p in question.problem.speeds})
         return self._decide(at, number, question, by_rule(BY_RULE, plan, figures))
+
+    def rest(self, at: float, number: int) -> Decision | None:
+        """Has nobody read any more, if there may be no consumer and there was nothing to read for long enough."""
+        settings = self.settings
+        if settings.min_consumers > 0 or not self.desired or self.replan_asked:
+            return None
+        if not self._idleness.lasted(settings.idle_time_s, at) or self.restraints.on_rest(at):
+            return None
+        if scheduled(settings.schedules, at):
+            return None
+        question = pose(self._situation(at, (nothing_to_read(settings.idle_time_s),)), settings)
+        question = replace(question, grounds=DecisionKind.VOLUNTARY, rests=True)
+        nobody = Assignment()
+        return self._decide(at, number, question, by_rule(ZERO, nobody, evaluate(question.problem, nobody)))
 
     def renew(self, at: float, number: int) -> Decision | None:
         """Replaces the next consumer that began with another revision, if it is time, and it has partitions.
@@ -209,7 +257,7 @@ class Decider:
         consumer = rollout.next(self.group.values(), self.desired)
         if rollout.retiring is not None or consumer is None or self.restraints.paused:
             return None
-        if self._unread or self._placed[1] or self.replan_asked or (self._triggers(at) and not self._stuck):
+        if self._unread(at) or self._placed[1] or self.replan_asked or (self._triggers(at) and not self._stuck):
             return None
         if consumer not in self.desired.consumers:
             rollout.retiring = consumer
@@ -271,7 +319,8 @@ class Decider:
             self._vanished.clear()
             self._lost.clear()
         if decision.carried_out:
-            self.desired = self._with_unmeasured({entry.key: entry.consumer for entry in decision.assignment})
+            planned = {entry.key: entry.consumer for entry in decision.assignment}
+            self.desired = Assignment() if decision.engine == ZERO else self._with_unmeasured(planned)
             kept = {c: n for c, n in self._planned_classes.items() if c not in self.desired.consumers}
             self._planned_classes = kept | class_names(decision.classes)
             self.restraints.carried_out(at, decision)
@@ -294,7 +343,7 @@ class Decider:
     def _situation(self, at: float, why: tuple[Trigger, ...]) -> Situation:
         readers = self.group.assignment
         unweighed = self._lost.keys() & self.interest.named - self.sizes.keys()
-        sizes = {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
+        sizes = {} if self.rests(at) else {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
         current = Assignment({p: c for p, c in self.desired.items() if p in readers})
         return Situation(
             triggers=why,

@@ -16,7 +16,10 @@ FOLLOWS: Mapping[tuple[State, State], str] = MappingProxyType(
         (State.SYNCHRONIZE, State.REASSIGN): "so they do, and a plan is wanted",
         (State.SYNCHRONIZE, State.MANAGE): "so they do, and steps are due",
         (State.SENTINEL, State.REASSIGN): "a trigger, the interval or an operator wants a plan",
-        (State.SENTINEL, State.MANAGE): "a partition has no reader, or a consumer is missing",
+        (
+            State.SENTINEL,
+            State.MANAGE,
+        ): "a partition has no reader, a consumer is missing, or nobody is to read",
         (State.REASSIGN, State.SENTINEL): "the plan is held back, or there is none",
         (State.REASSIGN, State.MANAGE): "the plan is carried out, or steps were due already",
         (State.MANAGE, State.SENTINEL): "no step is left",

@@ -204,7 +204,8 @@ class Controller:
                 return commands
             self._decider.take_as_found()
         self._decider.catch_up()
-        return [*commands, *self._tell(), *self._give_readers(), *self._renew(), *self._carry_out(), *self._watch()]
+        commands += [*self._tell(), *self._give_readers(), *self._rest(), *self._renew()]
+        return [*commands, *self._carry_out(), *self._watch()]
 
     def _tell(self) -> list[Command]:
         """Claims the group anew where it does not stand any more as was claimed: plans rest on it."""
@@ -231,6 +232,7 @@ class Controller:
             avoided=self._decider.avoided,
             rollout=self._decider.rollout.standing(self.group.alive),
             classes=by_class({consumer: self.group[consumer].class_name for consumer in self.group.alive}),
+            rests=self._decider.rests(self._now),
         )
 
     # Synchronize
@@ -311,6 +313,14 @@ class Controller:
         self._in_vain = frozenset()
         return self._decided(decision)
 
+    def _rest(self) -> list[Command]:
+        """Where nothing was to be read for long enough, nobody reads any more, if so it may be."""
+        decision = self._decider.rest(self._now, self._plan + 1) if self._question is None else None
+        if decision is None:
+            return []
+        self._plan += 1
+        return self._decided(decision)
+
     def _renew(self) -> list[Command]:
         """Once all is at rest, a consumer that did not begin as consumers begin now is replaced."""
         if not self._done or self._question is not None or self._creating or self._holds:
@@ -332,7 +342,8 @@ class Controller:
         why = self._decider.why(self._now)
         if not self._decider.replan_asked:
             if self._now >= self._considered_at + settings.interval_s:
-                waits = not self.sizes or self._decider.rollout.retiring is not None
+                rests = self._decider.rests(self._now)
+                waits = not self.sizes or self._decider.rollout.retiring is not None or rests
                 why = why or (() if waits else (interval_over(settings.interval_s),))
             elif frozenset[Cause]().union(*(trigger.causes for trigger in why)) <= self._in_vain:
                 return []

@@ -5,7 +5,7 @@ from controller.decide.question import Question
 from controller.decide.reasons import reasons
 from controller.decide.restraint import Restraints
 from controller.decide.saturation import saturated
-from domain.assignment import Assignment, ConsumerId
+from domain.assignment import Assignment
 from domain.consumer_class import by_class
 from domain.messages import (
     Decision,
@@ -44,7 +44,8 @@ def decide(
     kept = evaluate(problem, question.kept)
     limited = _limited(at, question, plan)
     replaced = question.replaced
-    held_back = _held_back(at, question, solution.assignment, plan, kept, restraints) if replaced is None else ()
+    by_rule = replaced is not None or question.rests
+    held_back = () if by_rule else _held_back(at, question, solution.assignment, plan, kept, restraints)
     if held_back:
         held_back = (*limited, *held_back)
     keeping = None if question.not_keepable else _figures(problem, kept)
@@ -60,7 +61,7 @@ def decide(
         triggers=tuple(trigger.sentence for trigger in situation.triggers),
         grounds=question.grounds,
         carried_out=not held_back,
-        reason="; ".join(each.why for each in held_back) or _in_favour(_figures(problem, plan), keeping, replaced),
+        reason="; ".join(each.why for each in held_back) or _in_favour(question, _figures(problem, plan), keeping),
         held_back=held_back,
         measured_at=situation.measured_at,
         window_s=restraints.settings.scale_down_window_s if at_peak else None,
@@ -77,7 +78,7 @@ def decide(
         keeping=keeping,
         not_keepable=question.not_keepable[:SENTENCES],
         lost=tuple(sorted(set(situation.gone.values()))),
-        shortfall=_shortfall(plan, solution, limited),
+        shortfall=None if question.rests else _shortfall(plan, solution, limited),
         consumers_before=question.consumers_before,
         price_before=question.price_before if problem.classes else None,
         classes=by_class({consumer: of.name for consumer, of in plan.classes.items()}),
@@ -197,9 +198,11 @@ def _figures(problem: Problem, cost: Evaluation) -> PlanFigures:
     return PlanFigures(consumers=cost.consumers, rscore=cost.rscore, objective=cost.objective, price=price)
 
 
-def _in_favour(plan: PlanFigures, keeping: PlanFigures | None, replaced: ConsumerId | None) -> str:
-    if replaced is not None:
-        return f"{_words(plan)}; consumer {replaced} is replaced"
+def _in_favour(question: Question, plan: PlanFigures, keeping: PlanFigures | None) -> str:
+    if question.rests:
+        return "there is nothing to read, so nobody reads until there is"
+    if question.replaced is not None:
+        return f"{_words(plan)}; consumer {question.replaced} is replaced"
     if keeping is None:
         return f"{_words(plan)}; the present assignment cannot stay as it is"
     return f"{_words(plan)}, better than keeping {_words(keeping)}"

@@ -77,6 +77,8 @@ class Question:
     """What keeps the plan to fewer consumers than settings allow; None where nothing does."""
     replaced: ConsumerId | None = None
     """The plan is to give what this consumer has to another one, as it is, whatever it costs."""
+    rests: bool = False
+    """The plan is that nobody reads, for there is nothing to read."""
 
     @property
     def kept(self) -> Assignment:

@@ -87,6 +87,10 @@ class Restraints:
             *self._over_budget(at, rscore),
         )
 
+    def on_rest(self, at: float) -> tuple[HeldBack, ...]:
+        """Everything that holds back that nobody reads where there is nothing to read."""
+        return (*self._pause(), *self._quiet_period(at))
+
     def on_replacement(self, at: float, rscore: float) -> tuple[HeldBack, ...]:
         """Everything that holds back that a consumer is replaced which reads as it should; the same arguments."""
         return (*self._pause(), *self._quiet_period(at), *self._over_budget(at, rscore))

@@ -1,7 +1,7 @@
 """Sentinel: what makes the controller consider the assignment anew."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from controller.decide.sizes import Size
@@ -41,6 +41,17 @@ def outdated(consumer: ConsumerId) -> Trigger:
     """It is to be replaced by one that begins as consumers begin now."""
     began = "began with another image, template or settings than consumers begin with now"
     return Trigger(f"consumer {consumer} {began}", frozenset({("outdated", consumer)}))
+
+
+def nothing_to_read(idle_s: float) -> Trigger:
+    """Nobody has to read any more."""
+    sentence = f"nothing was written, and nothing was left to read, for {idle_s:g} s"
+    return Trigger(sentence, frozenset({("idle", None)}))
+
+
+def something_to_read(partitions: Set[TopicPartition]) -> Iterator[Trigger]:
+    """Where nobody read, as there was nothing to read; the partitions that are not known to be quiet."""
+    return _named("busy", "nobody read, and there is something to read", partitions)
 
 
 def triggers(
@@ -102,7 +113,7 @@ def _fewer_than_scheduled(assignment: Assignment, scheduled: int) -> Iterable[Tr
         yield Trigger(sentence, frozenset({("scheduled", None)}))
 
 
-def _named(kind: str, what: str, which: Set[TopicPartition] | Set[ConsumerId]) -> Iterable[Trigger]:
+def _named(kind: str, what: str, which: Set[TopicPartition] | Set[ConsumerId]) -> Iterator[Trigger]:
     if which:
         first = ", ".join(map(str, sorted(which)[:SHOWN]))
         more = f" and {len(which) - SHOWN} more" if len(which) > SHOWN else ""

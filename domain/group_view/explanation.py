@@ -41,6 +41,8 @@ def _grounds(decision: Decision) -> str:
             return "It was forced: the assignment could not stay as it was, so the plan is for the present speeds."
         case DecisionKind.MANUAL:
             return "An operator asked for it: the plan is for the present speeds, and only missing data holds it back."
+        case DecisionKind.VOLUNTARY if decision.carried_out and decision.plan.consumers == 0:
+            return "Nothing forced it: there is nothing to read, and the settings let nobody read then."
         case DecisionKind.VOLUNTARY:
             window = f" of the last {decision.window_s:g} s" if decision.window_s else ""
             return f"Nothing forced it: a cheaper assignment was looked for that fits the highest speeds{window}."

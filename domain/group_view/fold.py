@@ -221,6 +221,7 @@ class GroupFold:
             now=self._now,
             controller_epoch=self._epoch,
             rollout=self._claim.rollout if self._claim else None,
+            rests=standing is not None and standing.rests,
             consumers=consumers,
             transits=self._transits(consumers, speeds, unmeasured),
             speeds=speeds,

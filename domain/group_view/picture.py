@@ -112,6 +112,8 @@ class GroupPicture(Shown):
     consumers: tuple[ConsumerPicture, ...]
     unread: tuple[PartitionPicture, ...]
     """Partitions that nobody reads, also those that a consumer is about to begin with."""
+    rests: bool
+    """Nobody reads, and nobody has to: there is nothing to read."""
     partitions: int
     moving: int
     unknown: int
@@ -181,6 +183,7 @@ def picture(
         migration_weight=migration_weight,
         consumers=drawn.consumers(),
         unread=tuple(drawn.partition(each.partition, to=each.target, source=each.source) for each in view.unread),
+        rests=view.rests,
         partitions=len(view.partitions),
         moving=sum(1 for transit in view.transits if transit.is_migration),
         unknown=len(view.unmeasured),

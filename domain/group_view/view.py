@@ -77,6 +77,8 @@ class GroupView:
     controller_epoch: int | None
     rollout: RolloutStanding | None
     """By the newest claim; None where it says nothing of it."""
+    rests: bool
+    """Nobody reads, and nobody has to: there is nothing to read, by the newest claim."""
     consumers: tuple[ConsumerView, ...]
     """In ascending order; those that have left are left out."""
     transits: tuple[Transit, ...]
@@ -128,5 +130,5 @@ class GroupView:
 
     @property
     def unread(self) -> tuple[Transit, ...]:
-        """The partitions that nobody reads."""
-        return tuple(transit for transit in self.transits if transit.reader is None)
+        """The partitions that nobody reads, and somebody has to."""
+        return () if self.rests else tuple(transit for transit in self.transits if transit.reader is None)

@@ -215,6 +215,8 @@ class Standing(Part):
     """None where nothing is known of it."""
     classes: ConsumersByClass = Field(default_factory=dict)
     """Of those that plans can count on."""
+    rests: bool = False
+    """Nobody reads, and nobody has to: there is nothing to read."""
 
 
 class ControllerClaim(Message):

@@ -10,7 +10,7 @@ from domain.group_view.picture import ConsumerPicture, course
 from domain.group_view.view import Sample
 from domain.messages import ControllerClaim
 from tests.app.status_messages import SETTINGS, Clock, board_of_classes, registry_of, told_board
-from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
+from tests.sandbox.watch_messages import BEGAN, decision, report, resting, write_speeds
 
 
 def consumer(board: Board, number: int) -> ConsumerPicture:
@@ -67,6 +67,18 @@ def test_a_partition_that_nobody_reads_is_named() -> None:
     board.heard(write_speeds(BEGAN, {"orders-0": 1.0}))
     (unread,) = board.picture().unread
     assert (unread.topic, unread.partition, unread.to) == ("orders", 0, None)
+
+
+def test_where_nobody_has_to_read_no_partition_counts_as_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.status.board.PICTURE_S", 0.0)
+    board = Board("billing", SETTINGS, Clock())
+    board.heard(write_speeds(BEGAN, {"orders-0": 0.0}))
+    board.heard(resting(1, rests=True))
+    shown = board.picture()
+    assert (shown.rests, shown.unread) == (True, ())
+    assert registry_of(board).get_sample_value("kcga_partitions_unread", {"group": "billing"}) == 0
+    board.heard(resting(2, rests=False))
+    assert len(board.picture().unread) == 1
 
 
 def test_a_picture_is_made_anew_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from app.telemetry.process import process_registry
 from domain.messages import ControlAction, TopicsOfSource
 from tests.app.status_messages import HOSTILE, SETTINGS, Clock, board_of_classes, registry_of, told_board
 from tests.page_watch import DESKTOP, PHONE, opened, serious_faults
-from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
+from tests.sandbox.watch_messages import BEGAN, decision, report, resting, write_speeds
 
 TOKEN = "a-token-of-some-length"  # noqa: S105
 
@@ -111,6 +111,19 @@ def test_topics_that_are_measured_by_offsets_are_named_with_why(browser: Browser
         served.board.heard(write_speeds(BEGAN, {"orders-0": 1.0}).model_copy(update={"sources": (by,)}))
         said = "write speeds are measured of orders by offsets, since sizes are not told"
         expect(page.locator("#sources")).to_have_text(said)
+
+
+def test_a_group_in_which_nobody_has_to_read_says_so(browser: Browser) -> None:
+    board, server = Board("billing", SETTINGS, Clock()), StatusServer("127.0.0.1", 0)
+    board.heard(write_speeds(BEGAN, {"orders-0": 0.0}))
+    board.heard(resting(1, rests=True))
+    with (
+        server.serve(make_app(board, registry_of(board), stopping=server.stopping)),
+        opened(browser, server.url) as page,
+    ):
+        expect(page.locator("#t-partitions-note")).to_have_text("nothing to read: nobody reads until there is")
+        expect(page.locator("#unread")).to_be_hidden()
+        assert serious_faults(page) == []
 
 
 def test_markup_in_the_name_of_a_topic_stays_text(browser: Browser, served: Served) -> None:

@@ -145,3 +145,11 @@ def test_with_classes_in_the_settings_the_price_is_told(kcga: Kcga, tmp_path: Pa
     assert ended.exit_code == 0, ended.stderr
     assert "price" in ended.stdout
     assert [row["price"] for row in csv.DictReader(metrics.read_text().splitlines())] == ["2.75"]
+
+
+def test_a_replay_of_an_idle_time_has_no_consumer_in_it() -> None:
+    settings = SETTINGS.model_copy(update={"min_consumers": 0, "idle_time_s": 20.0})
+    replay = ControllerReplay(settings, interval_s=5.0)
+    totals = [50.0, *[0.0] * 8, 50.0]
+    stream = [Measurement(place, {PARTITIONS[0]: total}) for place, total in enumerate(totals)]
+    assert [answer.consumers for answer, _ in replay.replay(stream)] == [1, 1, 1, 1, 1, 0, 0, 0, 0, 1]

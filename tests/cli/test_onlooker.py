@@ -293,6 +293,29 @@ def test_who_looks_on_comes_to_every_decision_of_the_controller(
 @given(
     seed=st.integers(0, 2**32),
     chaos=st.sampled_from([0.0, 0.0, 0.2]),
+    idle_s=st.sampled_from([0.0, 3.0, 12.0]),
+    happenings=st.lists(st.one_of(HAPPENINGS, st.just("quiet")), max_size=12),
+)
+def test_who_looks_on_knows_when_nobody_has_to_read(
+    seed: int, chaos: float, idle_s: float, happenings: list[str]
+) -> None:
+    world = WatchedWorld(SETTINGS.model_copy(update={"min_consumers": 0, "idle_time_s": idle_s}), seed, chaos)
+    world.speeds = dict.fromkeys(PARTITIONS[:3], 30.0)
+    for what in ["wait", "quiet", *happenings]:
+        if what == "quiet":
+            world.speeds, world.lags = dict.fromkeys(world.speeds, 0.0), {}
+        else:
+            befall(world, what)
+        world.go_on(world.random.randrange(1, 40))
+    assert world.pairs
+    world.require_the_same()
+
+
+@pytest.mark.explores
+@settings(max_examples=examples(30), deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    chaos=st.sampled_from([0.0, 0.0, 0.2]),
     spares=st.integers(0, 1),
     pinned=st.dictionaries(st.sampled_from(["orders-0", "orders-3"]), st.integers(1, 4)),
     happenings=st.lists(HAPPENINGS, max_size=12),

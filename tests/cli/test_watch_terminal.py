@@ -21,6 +21,7 @@ from tests.sandbox.watch_messages import (
     PACKING,
     decision,
     report,
+    resting,
     story,
     told,
     write_speeds,
@@ -132,6 +133,17 @@ def test_partitions_that_do_not_fit_in_their_line_are_counted() -> None:
     fold = GroupFold()
     fold.receive(write_speeds(BEGAN, {f"orders-{number}": 1.0 for number in range(30)}))
     assert any(line.startswith("no reader   orders-0   orders-1") and "more" in line for line in picture(fold.view()))
+
+
+def test_a_group_in_which_nobody_has_to_read_says_so() -> None:
+    fold = GroupFold()
+    fold.receive(write_speeds(BEGAN, {"orders-0": 0.0}))
+    fold.receive(resting(1, rests=True))
+    lines = picture(fold.view())
+    assert "nothing to read: nobody reads until there is" in lines
+    assert not any(line.startswith("no reader") for line in lines)
+    (said,) = PlainLines().lines(fold.view(), None)
+    assert said.endswith("Rscore 0.00, nothing to read")
 
 
 def test_a_terminal_shows_the_picture_and_keeps_the_last_one(view: GroupView) -> None:

@@ -244,7 +244,8 @@ class World:
     def step(self, seconds: float = 0.5, *, monitor: bool = True) -> None:
         """Lets time pass: what is due arrives, consumers go on, and the monitor, if it lives, measures speeds."""
         self.now += seconds
-        self.lake.produced.update({partition: self.random.randrange(3) for partition in sorted(self.speeds)})
+        written = (partition for partition in sorted(self.speeds) if self.speeds[partition] > 0)
+        self.lake.produced.update({partition: self.random.randrange(3) for partition in written})
         for command in self._due(self.commands):
             for process in self.processes:
                 if process.consumer == command.consumer and not process.silent:
@@ -284,7 +285,8 @@ class World:
     def write_speeds(self) -> WriteSpeeds:
         """What the monitor tells: of partitions whose lag is not told (`lags_unknown`), none, else `lags` or no lag."""
         named = self.speeds.keys() | self.unknown
-        lags = {p: Lag(0, self.lags.get(p, 0.0), None) for p in named - self.lags_unknown}
+        behind = {p: self.lags.get(p, 0.0) for p in named - self.lags_unknown}
+        lags = {p: Lag(math.ceil(in_bytes), in_bytes, None) for p, in_bytes in behind.items()}
         at = self.now + self.monitor_skew_s
         return WriteSpeeds(at, dict(self.speeds), self.unknown, lags=lags, gone=self.gone)
 

@@ -10,7 +10,18 @@ from domain.group_view.fold import GroupFold, GroupMessage
 from domain.group_view.view import GroupView, HeldPartition, Sample, Transit
 from domain.messages import ConsumerState, ControllerClaim, Standing, WriteSpeedReport
 from domain.speeds import Lag, WriteSpeeds
-from tests.sandbox.watch_messages import BEGAN, cycle, decision, partition, read, report, story, told, write_speeds
+from tests.sandbox.watch_messages import (
+    BEGAN,
+    cycle,
+    decision,
+    partition,
+    read,
+    report,
+    resting,
+    story,
+    told,
+    write_speeds,
+)
 
 MOVE = {"orders-0": (1, 1), "orders-1": (1, 2)}
 
@@ -74,6 +85,16 @@ def test_a_consumer_that_falls_silent_reads_nothing_and_is_gone_once_the_plan_le
     assert [transit.partition for transit in silent.unread] == [partition("orders-0")]
     assert silent.consumers_over_time[-1] == Sample(BEGAN + 16, 0)
     assert view_of(*spoke, decision(2, BEGAN + 16, {"orders-0": (1, 2)})).consumers == ()
+
+
+def test_where_nobody_has_to_read_no_partition_lacks_a_reader() -> None:
+    speeds = write_speeds(BEGAN, {"orders-0": 0.0, "orders-1": 0.0})
+    at_rest = view_of(speeds, resting(1, rests=True))
+    assert at_rest.rests
+    assert at_rest.unread == ()
+    woken = view_of(speeds, resting(1, rests=True), resting(2, rests=False))
+    assert not woken.rests
+    assert len(woken.unread) == 2
 
 
 def test_a_partition_that_no_one_reads_and_no_plan_names_has_no_reader() -> None:

@@ -18,6 +18,7 @@ from domain.messages import (
     PlanFigures,
     PlannedPartition,
     Read,
+    Standing,
     WriteSpeedReport,
 )
 from domain.partitions import TopicPartition
@@ -127,6 +128,12 @@ Plan = dict[str, tuple[int | None, int]]
 
 CAPACITY = 3_000_000.0
 PACKING = 0.75 * CAPACITY
+
+
+def resting(sequence: int, *, rests: bool) -> ControllerClaim:
+    """A claim of a controller under which there is no consumer."""
+    standing = Standing(began_at=BEGAN, counted_on=(), rests=rests)
+    return ControllerClaim(epoch=1, incarnation="c", sequence=sequence, sent_at=BEGAN, standing=standing)
 
 
 def story() -> Iterator[GroupMessage]:

@@ -84,7 +84,7 @@ function showTiles(state) {
   if (state.unknown) faults.push(`${count(state.unknown)} unknown`);
   if (state.oversized) faults.push(`${count(state.oversized)} oversized`);
   const bad = state.oversized ? "bad" : faults.length ? "warn" : "";
-  tile("partitions", count(state.partitions), "", faults.join(", ") || "all read, all at rest", bad);
+  tile("partitions", count(state.partitions), "", faults.join(", ") || (state.rests ? "nothing to read: nobody reads until there is" : "all read, all at rest"), bad);
 }
 
 async function remember() {

@@ -117,7 +117,7 @@ class Onlooker:
         number = self._newest + 1
         if (decision := decider.place(at, number)) is not None:
             return decision
-        if (decision := decider.renew(at, number)) is not None:
+        if (decision := decider.rest(at, number) or decider.renew(at, number)) is not None:
             return decision
         if at - self._speeds_at > settings.speeds_timeout_s:
             return None
