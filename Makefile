@@ -60,7 +60,7 @@ hooks: $(READY)  ## What check does, before each commit
 test-kills: $(READY)  ## Kills and freezes every part of the system, each while a plan is under way: ten minutes
 	@$(BIN)/python -m pytest tests/fire/kill_matrix.py $(ARGS)
 
-test-hard-times: $(READY)  ## Wrong clocks, a table that refuses (KCGA_REFUSES_S=300: so long), no leader, lost records: a quarter of an hour
+test-hard-times: $(READY)  ## Wrong clocks, a table that refuses (KCGA_REFUSES_S=300: so long), no leader, lost records, tokens that expire: half an hour
 	@$(BIN)/python -m pytest tests/fire/hard_times.py $(ARGS)
 
 test-pods: $(READY)  ## A group in pods of the image kcga:local: real kubelet, containerd, runc (needs root, and make image)

@@ -12,11 +12,11 @@ from confluent_kafka import KafkaException
 
 from app.errors import KcgaError, UsageError
 from app.interrupts import stop_on_signals
-from app.refusals import reason
 from app.revision import revisions_of
 from app.settings import Settings, load
 from app.spark_needs import with_jars
 from app.topics import Cluster
+from brokers.errors import reason
 from domain.consumer_class import ORDINARY
 
 if TYPE_CHECKING:

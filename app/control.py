@@ -5,9 +5,10 @@ import time
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from app.errors import KcgaError
-from app.refusals import of_settings, reason
+from app.refusals import of_settings
 from app.settings import Settings
 from app.topics import Cluster
+from brokers.errors import reason
 from domain.messages import ControlAction, ControlRequest
 from domain.topics import CONTROLLER_PARTITION
 

@@ -13,9 +13,10 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Kaf
 from confluent_kafka import TopicPartition as Position
 
 from app.errors import KcgaError
-from app.refusals import of_settings, reason
+from app.refusals import of_settings
 from app.settings import Settings
 from brokers.clients import NO_COMMITS
+from brokers.errors import reason
 from brokers.reading import bounds, records
 from domain.group_view.clocks import TOLERATED_S
 
@@ -146,9 +147,11 @@ def tail(settings: Settings) -> Iterator[Tail]:
         KcgaError: the cluster does not answer.
     """
     kafka = settings.kafka
+    complaints: list[KafkaError] = []
     with of_settings():
         consumer = Consumer(
             {
+                "error_cb": complaints.append,
                 "fetch.wait.max.ms": 20,
                 "log_level": 0,  # what goes wrong is said in one line, by the error
                 **kafka.client,
@@ -161,6 +164,8 @@ def tail(settings: Settings) -> Iterator[Tail]:
     try:
         yield Tail(consumer)
     except KafkaException as error:
-        raise KcgaError(f"Kafka at {kafka.bootstrap_servers} cannot be read: {reason(error.args[0])}") from error
+        consumer.poll(0)  # only then does the client tell what it has to complain of
+        why = reason(error.args[0], complaints)
+        raise KcgaError(f"Kafka at {kafka.bootstrap_servers} cannot be read: {why}") from error
     finally:
         consumer.close()

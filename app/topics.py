@@ -19,7 +19,8 @@ from confluent_kafka.admin import (
 )
 
 from app.errors import KcgaError
-from app.refusals import of_settings, reason
+from app.refusals import of_settings
+from brokers.errors import reason
 from domain.topics import TopicNames
 
 log = structlog.get_logger(__name__)
@@ -45,6 +46,7 @@ class Cluster:
 
     def __init__(self, bootstrap_servers: str, client_config: Mapping[str, str] | None = None) -> None:
         self._bootstrap_servers = bootstrap_servers
+        self._client_config = dict(client_config or {})
         # What librdkafka has to say about brokers that are away is said in one line, by the error.
         self._complaints: list[KafkaError] = []
         quiet: dict[str, Any] = {
@@ -53,7 +55,7 @@ class Cluster:
             "error_cb": self._complaints.append,
         }
         with of_settings():
-            self._admin = AdminClient({**quiet, **(client_config or {}), "bootstrap.servers": bootstrap_servers})
+            self._admin = AdminClient({**quiet, **self._client_config, "bootstrap.servers": bootstrap_servers})
         self.partitions()
 
     def partitions(self) -> dict[str, int]:
@@ -73,7 +75,9 @@ class Cluster:
             listed: ClusterMetadata = self._admin.list_topics(timeout=REQUEST_TIMEOUT_S)
         except KafkaException as error:
             self._admin.poll(0)  # only then does the client tell what it has to complain of
-            why = reason(error.args[0], self._complaints)
+            from brokers.tokens import fault_of  # only now: kafka-python takes a while to import
+
+            why = fault_of(self._client_config) or reason(error.args[0], self._complaints)
             raise KcgaError(
                 f"no Kafka broker answers at {self._bootstrap_servers} within {REQUEST_TIMEOUT_S:g} s: {why}; is it "
                 "running, and are address and security settings right?"

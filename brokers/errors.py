@@ -1,9 +1,31 @@
-"""What the errors of Kafka's clients say."""
+"""What the errors of Kafka's clients say, and what would be right: wrong password, wrong certificate, missing right."""
+
+import re
+import time
+from collections.abc import Iterable
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
 log = structlog.get_logger(__name__)
+
+_NOT_ALLOWED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+
+
+_NO_TOKEN, _TOKEN_REFUSED = "OAUTHBEARER token", "invalid_token"
+"""What librdkafka says where the identity provider gives none, and brokers where they do not take it."""
+_LAST = re.compile(r" \(after [^()]*\)")
+"""How long an attempt took is another each time."""
+_TOLD_AGAIN_S = 60.0
+_told: dict[str, float] = {}
+"""When each error was logged last."""
 
 
 class FatalKafkaError(RuntimeError):
@@ -18,5 +40,45 @@ def in_one_line(error: object) -> str:
 
 
 def log_error(error: KafkaError) -> None:
-    """For `error_cb`: what a client tells outside of requests."""
-    log.warning("a kafka client reports an error", error=error.str(), code=error.name())
+    """For `error_cb`: what a client tells outside of requests; the same of each further attempt, once a minute."""
+    said, now = reason(error), time.monotonic()
+    if _told.get(key := _LAST.sub("", said), -_TOLD_AGAIN_S) <= now - _TOLD_AGAIN_S:
+        _told[key] = now
+        log.warning("a kafka client reports an error", error=said, code=error.name())
+
+
+def reason(error: KafkaError, complaints: Iterable[KafkaError] = ()) -> str:
+    """What is to be said of a request that failed.
+
+    Args:
+        error: what the request got: of brokers that a client cannot talk to, only that they do not answer.
+        complaints: what the client has told meanwhile of why (`error_cb`), in the order of time.
+    """
+    # The newest of them tells most: a client complains again of each attempt.
+    causes = [*complaints, error]
+    for cause in reversed(causes):
+        if cause.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
+            said = in_one_line(cause)
+            if _NO_TOKEN in said:
+                return (
+                    f"the identity provider gives no access token ({said}): correct token.endpoint.url, client.id or "
+                    "client.secret of sasl.oauthbearer in kafka.client, or https.ca.location, which must name the "
+                    "certificate of who signed the provider's"
+                )
+            if _TOKEN_REFUSED in said:
+                return (
+                    f"the brokers refuse the access token ({said}): sasl.oauthbearer.token.endpoint.url in "
+                    "kafka.client must be of the identity provider that they trust, and it must give tokens for them"
+                )
+            return (
+                f"the brokers refuse who this is ({said}): correct sasl.username, sasl.password or "
+                "sasl.mechanism in kafka.client"
+            )
+        if cause.code() == KafkaError._SSL:
+            return (
+                f"there is no secure connection to the brokers ({in_one_line(cause)}): ssl.ca.location in kafka.client "
+                "must name the certificate of who signed theirs, and bootstrap_servers a name that it is for"
+            )
+        if cause.code() in _NOT_ALLOWED:
+            return f"the brokers do not allow it ({in_one_line(cause)}): kcga acls prints the rights that it takes"
+    return in_one_line(error)

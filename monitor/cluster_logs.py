@@ -24,7 +24,8 @@ from kafka.errors import (
 )
 from kafka.protocol.consumer import FetchRequest
 
-from brokers.errors import in_one_line
+from brokers.errors import in_one_line, reason
+from brokers.tokens import OidcTokens
 from domain.partitions import OffsetRange, TopicPartition
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from monitor.group_commits import GroupCommits
@@ -90,6 +91,7 @@ class ClusterLogs:
             "reconnect_backoff_max_ms": _RECONNECT_BACKOFF_MAX_MS,
             "metadata_max_age_ms": _METADATA_MAX_AGE_MS,
         }
+        self._tokens: OidcTokens | None = self._arguments.get("sasl_oauth_token_provider")
         # Both libraries log each failed attempt; kcga logs once when a broker goes and once when it is back.
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self._commits_config = {**client_config, "bootstrap.servers": bootstrap_servers}
@@ -250,7 +252,7 @@ class ClusterLogs:
 
     def _heard(self, error: confluent_kafka.KafkaError) -> None:
         if error.code() != confluent_kafka.KafkaError._ALL_BROKERS_DOWN:  # says less than those that it follows
-            self._complaint = in_one_line(error)
+            self._complaint = reason(error)
 
     def _offsets(
         self, partitions: Collection[TopicPartition], which: OffsetSpec, isolation: str = "read_uncommitted"
@@ -277,6 +279,8 @@ class ClusterLogs:
             raise BrokerAwayError(in_one_line(error)) from error
 
     def _connected(self) -> KafkaAdminClient:
+        if self._tokens is not None:
+            self._tokens.renew()
         with self._admin_lock:
             if self._closed:
                 raise BrokerAwayError("the connection was closed")
@@ -292,8 +296,8 @@ class ClusterLogs:
             self._librdkafka.list_topics(timeout=self._request_timeout_s)
         except KafkaException as error:
             self._librdkafka.poll(0)
-            reason = in_one_line(error)
-            raise BrokerAwayError(f"{self._complaint} ({reason})" if self._complaint else reason) from error
+            said = in_one_line(error)
+            raise BrokerAwayError(f"{self._complaint} ({said})" if self._complaint else said) from error
 
     def _disconnect(self) -> None:
         with self._admin_lock:

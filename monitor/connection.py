@@ -7,6 +7,8 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from brokers.tokens import MECHANISM, PROPERTIES, OidcTokens, TokenSettingsError
+
 
 class ConnectionSettingsError(ValueError):
     """A property of the Kafka client that the monitor cannot follow: says which, and what it can."""
@@ -36,7 +38,7 @@ _ARGUMENTS: Mapping[str, tuple[str, Callable[[str], str]]] = {
 _HOSTNAME_CHECK = "ssl.endpoint.identification.algorithm"
 _VERIFICATION = "enable.ssl.certificate.verification"
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", MECHANISM)
 
 
 def kafka_python_arguments(bootstrap_servers: str, client_config: Mapping[str, str]) -> dict[str, Any]:
@@ -61,15 +63,20 @@ def kafka_python_arguments(bootstrap_servers: str, client_config: Mapping[str, s
             arguments[argument] = translate(value)
         elif name == _HOSTNAME_CHECK:
             arguments["ssl_check_hostname"] = value.lower() != "none"
-        elif name.startswith(("ssl.", "sasl.", "security.")):
+        elif name not in PROPERTIES and name.startswith(("ssl.", "sasl.", "security.")):
             raise ConnectionSettingsError(
                 f"the monitor cannot follow the property {name}: of security it knows "
-                f"{', '.join(sorted([*_ARGUMENTS, _HOSTNAME_CHECK, _VERIFICATION]))}"
+                f"{', '.join(sorted([*_ARGUMENTS, *PROPERTIES, _HOSTNAME_CHECK, _VERIFICATION]))}"
             )
     _require(arguments, "security_protocol", "security.protocol", _PROTOCOLS)
     if arguments.get("security_protocol", "").startswith("SASL"):
         arguments.setdefault("sasl_mechanism", "GSSAPI")  # librdkafka's default
     _require(arguments, "sasl_mechanism", "sasl.mechanism", _MECHANISMS)
+    if arguments.get("sasl_mechanism") == MECHANISM:
+        try:
+            arguments["sasl_oauth_token_provider"] = OidcTokens(client_config)
+        except TokenSettingsError as error:
+            raise ConnectionSettingsError(str(error)) from error
     if client_config.get(_VERIFICATION, "true").lower() == "false":
         arguments["ssl_context"] = _context_without_verification(arguments)
     return arguments

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from brokers.clients import LARGE_MESSAGES
-from brokers.errors import in_one_line
+from brokers.errors import in_one_line, reason
 from domain.messages import WriteSpeedReport
 from monitor.cluster_logs import silent_logger
 from monitor.connection import ConnectionSettingsError
@@ -71,8 +71,8 @@ class ReportPublisher:
             self._fault = None
             self._complaint = ""
         else:
-            reason = f"{self._topic}: {error.str()}"
-            self._fault = in_one_line(f"{reason} ({self._complaint})" if self._complaint else reason)
+            said = f"{self._topic}: {error.str()}"
+            self._fault = in_one_line(f"{said} ({self._complaint})" if self._complaint else said)
 
     def _heard(self, error: KafkaError) -> None:
-        self._complaint = in_one_line(error)
+        self._complaint = reason(error)

@@ -87,7 +87,8 @@ class Broker(Server):
         self._quorum = quorum
         self._number = number
         self._security = security
-        self._jvm = [str(java.executable), *_JVM, f"-Xmx{heap_mb}m", "-cp", ":".join(map(str, jars))]
+        of_security = () if security is None else security.jvm
+        self._jvm = [str(java.executable), *_JVM, *of_security, f"-Xmx{heap_mb}m", "-cp", ":".join(map(str, jars))]
 
     @property
     def bootstrap_servers(self) -> str:

@@ -1,5 +1,7 @@
 """A real cluster that is secured by SASL_SSL, SCRAM and rights, with certificates made for it."""
 
+import json
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,14 +25,18 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from app.components import command, consumer_command
 from app.jars import KAFKA, obtain
 from app.java import Java
+from app.settings import Settings
 from app.topics import Cluster as Topics
 from cli.commands.acls import pattern_of, principal
 from cli.rights import Component, Resource, Right
+from controller.local_processes import LocalProcesses
 from sandbox.broker import Broker
 from sandbox.security import BrokerSecurity
 from tests.certificates import Authority
+from tests.identity_provider import IdentityProvider
 
 PASSWORD = "right"  # noqa: S105 (a test's own broker)
 DATA, PREFIX = "orders", "kcga-"
@@ -43,6 +49,8 @@ class Cluster:
     security: BrokerSecurity
     other_ca: Path
     """Of an authority that has signed nothing here."""
+    provider: IdentityProvider | None = None
+    """Whose tokens the broker takes, too."""
 
     @cached_property
     def admin(self) -> AdminClient:
@@ -51,6 +59,12 @@ class Cluster:
     def client(self, user: str, password: str = PASSWORD) -> dict[str, str]:
         access = self.security.client_settings(user, password)
         return {**access, "bootstrap.servers": self.broker.bootstrap_servers}
+
+    def client_by_token(self, user: str) -> dict[str, str]:
+        """As a client of that user is configured that shows tokens of the cluster's identity provider."""
+        assert self.provider is not None
+        access = {**self.client(user), **self.provider.client(user)}
+        return {name: value for name, value in access.items() if name not in ("sasl.username", "sasl.password")}
 
     def make(self, partitions: int, *topics: str) -> None:
         """Those that there are not yet."""
@@ -117,12 +131,19 @@ def binding(right: Right, operation: str) -> AclBinding:
 
 
 @contextmanager
-def secure_cluster(folder: Path, java: Java) -> Iterator[Cluster]:
-    """With a user for each component and one more, `kcga-stranger`, none of whom may do anything yet; and `orders`."""
+def secure_cluster(folder: Path, java: Java, provider: IdentityProvider | None = None) -> Iterator[Cluster]:
+    """With a user for each component and one more, `kcga-stranger`, none of whom may do anything yet; and `orders`.
+
+    Args:
+        folder: takes all its files.
+        java: what runs it.
+        provider: whose tokens it takes besides passwords.
+    """
     authority, other = Authority(folder / "ca"), Authority(folder / "other-ca")
-    security = BrokerSecurity(authority.key_store(), authority.certificate, PASSWORD)
+    tokens = None if provider is None else provider.issuer
+    security = BrokerSecurity(authority.key_store(), authority.certificate, PASSWORD, tokens)
     with Broker(folder / "broker", jars=obtain(KAFKA), java=java, security=security) as broker:
-        made = Cluster(broker, security, other.certificate)
+        made = Cluster(broker, security, other.certificate, provider)
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
         users = [f"{PREFIX}{name}" for name in (*Component, "stranger")]
         upsertions: list[UserScramCredentialAlteration] = [
@@ -146,3 +167,56 @@ def wait_until(condition: Callable[[], bool], *logs: Path) -> None:
     while not condition():
         assert time.monotonic() < deadline, "\n".join(log.read_text()[-5_000:] for log in logs if log.exists())
         time.sleep(0.5)
+
+
+def settings_file(
+    folder: Path, user: str, cluster: Cluster, client: Mapping[str, str], group: str, spark_remote: str, local: str = ""
+) -> Path:
+    """The settings of that user in a file of its name; the lake and what consumers log are in the folder, too."""
+    file = folder / f"{user}.toml"
+    entries = ", ".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in client.items())
+    file.write_text(
+        f"""\
+[kafka]
+bootstrap_servers = "{cluster.broker.bootstrap_servers}"
+group = "{group}"
+client = {{ {entries} }}
+
+[monitor]
+topics = ["{DATA}"]
+window_s = 4
+
+[controller]
+consumer_capacity = 1_000_000
+max_consumers = 3
+
+[consumer]
+spark_remote = "{spark_remote}"
+lake_root = "{folder}/lake"
+wait_time_secs = 1
+
+[local]
+folder = "{folder}/consumers"
+{local}
+"""
+    )
+    return file
+
+
+class running:  # noqa: N801 (a context, as contextlib's are)
+    """A component in the background, which ends with the context."""
+
+    def __init__(self, name: str, file: Path, log: Path) -> None:
+        self._command, self._log = command(name, "--settings", str(file)), log
+
+    def __enter__(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        assert self._process.wait(60) == 0, self._log.read_text()
+
+
+def end_consumers(settings: Settings, file: Path) -> None:
+    LocalProcesses(settings.local.folder, lambda number, _: consumer_command(number, file), grace_s=20).close()

@@ -1,6 +1,5 @@
 """kcga on a cluster that is secured by SASL_SSL, SCRAM and rights: a real broker, with certificates made for it."""
 
-import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -10,15 +9,14 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import ConfigResource
 
-from app.components import command, consumer_command
+from app.components import command
 from app.java import Java
-from app.settings import Settings, load
+from app.settings import load
 from app.topics import Cluster as Topics
 from cli.doctor.kafka import check_kafka
 from cli.live.decide.watcher import Moment
 from cli.rights import Component, Resource, rights
 from consumer.verify import verify
-from controller.local_processes import LocalProcesses
 from domain.messages import Action, ConsumerCommand, PartitionRef
 from domain.topics import METADATA
 from tests.cli.ordinary_group import RdkafkaGroup, producing, wait_for_group
@@ -28,8 +26,11 @@ from tests.secure_cluster import (
     PREFIX,
     WITHIN_S,
     Cluster,
+    end_consumers,
     produce,
+    running,
     secure_cluster,
+    settings_file,
     wait_until,
 )
 from tests.services import SharedSpark
@@ -53,34 +54,7 @@ SettingsOf = Callable[..., Path]
 def settings_of(cluster: Cluster, tmp_path: Path) -> SettingsOf:
     def write(user: str, *, spark_remote: str = "sc://127.0.0.1:1", local: str = "", **access: str) -> Path:
         client = {**cluster.security.client_settings(PREFIX + user, PASSWORD), **access}
-        file = tmp_path / f"{user}.toml"
-        entries = ", ".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in client.items())
-        file.write_text(
-            f"""\
-[kafka]
-bootstrap_servers = "{cluster.broker.bootstrap_servers}"
-group = "{GROUP}"
-client = {{ {entries} }}
-
-[monitor]
-topics = ["{DATA}"]
-window_s = 4
-
-[controller]
-consumer_capacity = 1_000_000
-max_consumers = 3
-
-[consumer]
-spark_remote = "{spark_remote}"
-lake_root = "{tmp_path}/lake"
-wait_time_secs = 1
-
-[local]
-folder = "{tmp_path}/consumers"
-{local}
-"""
-        )
-        return file
+        return settings_file(tmp_path, user, cluster, client, GROUP, spark_remote, local)
 
     return write
 
@@ -126,21 +100,6 @@ class TestRefusals:
             wait_until(lambda: "the operation Describe on the resource Cluster" in log.read_text(), log)
 
 
-class running:  # noqa: N801 (a context, as contextlib's are)
-    """A component in the background, which ends with the context."""
-
-    def __init__(self, name: str, file: Path, log: Path) -> None:
-        self._command, self._log = command(name, "--settings", str(file)), log
-
-    def __enter__(self) -> None:
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        assert self._process.wait(60) == 0, self._log.read_text()
-
-
 @pytest.mark.usefixtures("nothing_left_running")
 def test_the_pipeline_works_with_the_rights_that_are_printed(
     cluster: Cluster, settings_of: SettingsOf, spark_server: SharedSpark, tmp_path: Path
@@ -175,10 +134,6 @@ def test_the_pipeline_works_with_the_rights_that_are_printed(
             command(*arguments, "--settings", str(asked)), capture_output=True, text=True, timeout=60, check=False
         )
         assert done.returncode == 0, done.stderr
-
-
-def end_consumers(settings: Settings, file: Path) -> None:
-    LocalProcesses(settings.local.folder, lambda number, _: consumer_command(number, file), grace_s=20).close()
 
 
 FORGED = ConsumerCommand(

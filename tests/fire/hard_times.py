@@ -1,5 +1,5 @@
 """Clocks that are wrong or set, a table that refuses, partitions without a leader, brokers that forget commits and
-writers, records that Kafka loses: on real services.
+writers, records that Kafka loses, access tokens that expire: on real services.
 
 After each of them every record is in the lake once, and no partition had two readers at one time. What Kafka itself has
 lost is reported with its offsets.
@@ -40,6 +40,7 @@ from tests.fire.clock import Clock
 from tests.fire.group import ANSWERS_WITHIN_S, FASTER, configure
 from tests.fire.witnessed_group import BUSY, CALM, WitnessedGroup, partitions_of, speeds
 from tests.services import SharedBroker, SharedSpark
+from tests.tokened_group import hold, tokened_cluster
 from tests.tools import COMPILER
 
 log = structlog.get_logger()
@@ -54,6 +55,7 @@ pytestmark = [
 AN_HOUR_S = 3600
 REFUSES_S = float(os.environ.get("KCGA_REFUSES_S", "60"))
 """How long a table refuses, and for how long waits are measured before and after."""
+TOKENS_FOR_S = 600
 WARM_UP_S = 90
 """After its beginning Spark takes several times as long for each write."""
 FORGOTTEN_AFTER_S = 60
@@ -384,3 +386,14 @@ def test_what_is_written_in_place_of_lost_records_before_they_are_missed_is_read
     group.wait("the new ones are in the lake", lambda: set(values) <= lake_values(settings, partition.topic).keys())
     assert lake_values(settings, partition.topic) == Counter(range(values.stop))
     assert group.witness.most_readers.count == 1, group.witness.most_readers
+
+
+def test_a_group_by_access_tokens_of_a_minute_goes_on_for_ten_minutes_without_a_gap(
+    java: Java, spark_server: SharedSpark, tmp_path: Path
+) -> None:
+    with tokened_cluster(tmp_path, java, lifetime_s=60) as cluster:
+        held = hold(cluster, spark_server.remote, tmp_path, for_s=TOKENS_FOR_S)
+    log.info("tokens were given", **held.tokens)
+    assert held.unknown == 0
+    assert (held.in_the_lake, held.doubled) == (held.produced, 0)
+    assert "warning" not in held.logs.lower(), held.logs

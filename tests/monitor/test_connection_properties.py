@@ -53,7 +53,7 @@ def test_a_verification_that_is_switched_off_is_off_for_both_clients() -> None:
         (" , ", {}, "bootstrap_servers is empty"),
         ("a:9092", {"ssl.keystore.location": "x"}, "cannot follow the property ssl.keystore.location"),
         ("a:9092", {"security.protocol": "tls"}, "security.protocol is TLS: it must be one of PLAINTEXT, SSL"),
-        ("a:9092", {"sasl.mechanism": "OAUTHBEARER"}, "sasl.mechanism is OAUTHBEARER: it must be one of PLAIN"),
+        ("a:9092", {"sasl.mechanism": "OAUTHBEARER"}, "sasl.oauthbearer.method must be oidc"),
         ("a:9092", {"security.protocol": "sasl_ssl"}, "sasl.mechanism is GSSAPI: it must be one of PLAIN"),
     ],
 )

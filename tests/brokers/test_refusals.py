@@ -1,8 +1,9 @@
 """What is said of a cluster that refuses."""
 
 from confluent_kafka import KafkaError
+from structlog.testing import capture_logs
 
-from app.refusals import reason
+from brokers.errors import log_error, reason
 
 NO_ANSWER = KafkaError(KafkaError._TRANSPORT, "broker transport failure")
 
@@ -30,3 +31,26 @@ def test_of_several_complaints_the_newest_counts() -> None:
 
 def test_any_other_failure_is_told_as_it_is_in_one_line() -> None:
     assert reason(KafkaError(KafkaError._TIMED_OUT, "no\nanswer")) == "no answer"
+
+
+NOTHING_GIVEN = "Failed to acquire SASL OAUTHBEARER token: Failed to connect to 127.0.0.1:1 after {} ms: no server"
+REFUSED = (
+    'sasl_ssl://broker:9093/1: SASL authentication error: {{"status":"invalid_token"}} (after {}ms in state AUTH_REQ)'
+)
+
+
+def test_that_there_is_no_token_is_told_from_one_that_the_brokers_refuse() -> None:
+    said = reason(NO_ANSWER, [KafkaError(KafkaError._AUTHENTICATION, NOTHING_GIVEN.format(1))])
+    assert "the identity provider gives no access token" in said
+    assert "https.ca.location" in said
+    said = reason(NO_ANSWER, [KafkaError(KafkaError._AUTHENTICATION, REFUSED.format(1))])
+    assert "the brokers refuse the access token" in said
+    assert "sasl.password" not in said
+
+
+def test_what_a_client_complains_of_at_each_attempt_is_logged_once() -> None:
+    with capture_logs() as logged:
+        for attempt in range(3):
+            log_error(KafkaError(KafkaError._AUTHENTICATION, REFUSED.format(300 + attempt)))
+            log_error(KafkaError(KafkaError._SSL, "handshake"))
+    assert [entry["code"] for entry in logged] == ["_AUTHENTICATION", "_SSL"]

@@ -1,0 +1,114 @@
+"""A whole group of which nobody has a password: each component shows access tokens that soon expire."""
+
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from app.components import command
+from app.java import Java
+from app.settings import load
+from cli.rights import Component, rights
+from consumer.verify import verify
+from tests.certificates import Authority
+from tests.identity_provider import IdentityProvider
+from tests.monitor.running_monitor import Reports
+from tests.secure_cluster import (
+    DATA,
+    PREFIX,
+    WITHIN_S,
+    Cluster,
+    end_consumers,
+    running,
+    secure_cluster,
+    settings_file,
+    wait_until,
+)
+
+GROUP = "billing"
+
+
+@contextmanager
+def tokened_cluster(folder: Path, java: Java, lifetime_s: float) -> Iterator[Cluster]:
+    """A secure cluster that takes the tokens of a provider whose authority is another than the brokers'."""
+    provider = IdentityProvider(folder / "identity", Authority(folder / "identity-ca"), lifetime_s)
+    try:
+        with secure_cluster(folder, java, provider) as cluster:
+            yield cluster
+    finally:
+        provider.close()
+
+
+def kcga(*arguments: str, file: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments, "--settings", str(file)), capture_output=True, text=True, timeout=WITHIN_S, check=False
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What was seen of a group that ran for a while."""
+
+    tokens: Counter[str]
+    """How many each user was given once all speeds were known."""
+    unknown: int
+    """Reports that had a partition of unknown speed, once all had been known."""
+    logs: str
+    """What the components logged, all in all."""
+    produced: int
+    in_the_lake: int
+    doubled: int
+    commands: tuple[subprocess.CompletedProcess[str], ...]
+    """`kcga doctor` and `kcga status`, after all that."""
+
+
+def hold(cluster: Cluster, spark_remote: str, folder: Path, for_s: float) -> Held:
+    """Runs monitor, controller and consumers while records are written, so long from when all speeds are known."""
+    assert cluster.provider is not None
+    given = cluster.provider.given
+
+    def settings_of(user: Component, local: str = "") -> Path:
+        client = cluster.client_by_token(PREFIX + user)
+        del client["bootstrap.servers"]
+        return settings_file(folder, user, cluster, client, GROUP, spark_remote, local)
+
+    of_consumers = settings_of(Component.CONSUMER)
+    of_controller = settings_of(Component.CONTROLLER, f'consumer_settings = "{of_consumers}"')
+    of_monitor, of_operator = settings_of(Component.MONITOR), settings_of(Component.OPERATOR)
+    settings = load(of_controller)
+    cluster.grant(list(rights(settings)))
+    names = settings.topics
+    cluster.make(16, names.write_speed, names.metadata, names.decisions)
+    logs = [folder / f"{name}.log" for name in ("controller", "monitor")]
+    reports = Reports(cluster.broker.bootstrap_servers, names.write_speed, cluster.client("admin"))
+    producer, produced = Producer(cluster.client("admin")), 0
+    try:
+        with running("controller", of_controller, logs[0]), running("monitor", of_monitor, logs[1]):
+            reports.until(lambda report: bool(report.partitions) and not report.speeds.unknown)
+            before, unknown, until = Counter(given), 0, time.monotonic() + for_s
+            while time.monotonic() < until:
+                for partition in range(2):
+                    producer.produce(DATA, b"x" * 500, partition=partition)
+                    produced += 1
+                assert producer.flush(60) == 0
+                unknown += bool(reports.next().speeds.unknown)
+            tokens = Counter(given) - before
+            wait_until(lambda: in_the_lake(spark_remote, settings.consumer.lake_root)[0] == produced, *logs)
+            asked = tuple(kcga(name, file=of_operator) for name in ("doctor", "status"))
+    finally:
+        end_consumers(settings, of_consumers)
+        reports.close()
+    said = [log.read_text() for log in (*logs, *(folder / "consumers").glob("*.log"))]
+    read, doubled = in_the_lake(spark_remote, settings.consumer.lake_root)
+    return Held(tokens, unknown, "".join(said), produced, read, doubled, asked)
+
+
+def in_the_lake(spark_remote: str, lake_root: str) -> tuple[int, int]:
+    """How many records there are, and how many of them twice."""
+    accounts = verify(spark_remote, lake_root, [DATA]).values()
+    return sum(each.distinct_offsets for each in accounts), sum(each.doubled for each in accounts)
