@@ -130,7 +130,8 @@ def _to_measure(settings: Settings, component: Component) -> Iterator[Right]:
         operation, why = "Read", "asks for offsets and the cleanup policy, and looks at samples of records"
     else:
         operation, why = "Describe", "asks for offsets and the cleanup policy"
-        yield Right(component, Resource.CLUSTER, CLUSTER, ("Describe",), why="asks for the sizes of logs")
+        if settings.monitor.source is not Source.PROMETHEUS:
+            yield Right(component, Resource.CLUSTER, CLUSTER, ("Describe",), why="asks for the sizes of logs")
     for name, prefixed in _data_topics(settings):
         yield Right(component, Resource.TOPIC, name, tuple(sorted([operation, "DescribeConfigs"])), prefixed, why)
 

@@ -41,6 +41,8 @@ class Source(StrEnum):
     """The brokers tell what logs take on their disks: exact, and it takes the right to describe the cluster."""
     OFFSETS = "offsets"
     """Records are counted by end offsets, and samples of them tell their size: it takes the right to read them."""
+    PROMETHEUS = "prometheus"
+    """A Prometheus tells what logs take, as often as it scrapes that: brokers are asked for offsets alone."""
 
 
 class Origin(NamedTuple):

@@ -1,15 +1,16 @@
 """Asks one broker how the logs grow that it leads, by the best source that it allows."""
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from domain.partitions import OffsetRange, TopicPartition
 from domain.speeds import MeasuredBy, Source
 from monitor.cluster_logs import BrokerAwayError, Fetched, SizesDeniedError
 from monitor.measure.samples import Sample, Sampling
+from monitor.prometheus import Prometheus, PrometheusAwayError
+from monitor.settings import MonitorSettings
 
 ASKED_FOR = "monitor.source says so"
 """Why a source is used that nobody had to be asked about."""
@@ -34,6 +35,8 @@ class Log:
     offsets: OffsetRange | None = None
     """None where the source is the log directories: they have none."""
     sample: Sample | None = None
+    at: float | None = None
+    """When, where that is another moment than of what was told besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Told:
     """Why it is this source; empty where it is the best."""
     unreadable: frozenset[str] = frozenset()
     """Topics whose records' size cannot be learned, since they may not be read."""
+    untold: frozenset[TopicPartition] = field(default=frozenset())
+    """Partitions that Prometheus knows nothing of."""
 
 
 class BrokerLogs:
@@ -57,27 +62,28 @@ class BrokerLogs:
         self,
         cluster: AskedLogs,
         broker: int,
-        source: Literal["auto"] | Source,
-        ask_again_s: float,
+        settings: MonitorSettings,
+        prometheus: Prometheus,
         clock: Callable[[], float],
     ) -> None:
         """
         Args:
             cluster: whom to ask.
             broker: whose logs.
-            source: the one to use, or `auto` for the sizes where they are told, otherwise the offsets.
-            ask_again_s: how soon sizes that were refused are asked for again.
+            settings: which source to use, and how soon sizes that were refused are asked for again.
+            prometheus: who is asked where it is the source.
             clock: seconds; never goes back.
         """
         self._cluster = cluster
         self._broker = broker
-        self._source = source
-        self._ask_again_s = ask_again_s
+        self._source = settings.source
+        self._ask_again_s = settings.discovery_interval_s
+        self._prometheus = prometheus
         self._clock = clock
         self._sampling = Sampling()
         self._refused: frozenset[TopicPartition] = frozenset()
         self._ask_sizes_at = clock()
-        self.refusal = ASKED_FOR if source is Source.OFFSETS else ""
+        self.refusal = ASKED_FOR if self._source is Source.OFFSETS else ""
         """Why it is not asked for sizes each time; empty where it is."""
 
     def ask(self, partitions: frozenset[TopicPartition]) -> Told:
@@ -85,8 +91,10 @@ class BrokerLogs:
 
         Raises:
             SizesDeniedError: it tells no sizes, and no other source may be used.
-            BrokerAwayError: it did not answer.
+            BrokerAwayError: it did not answer, or Prometheus where that is the source.
         """
+        if self._source is Source.PROMETHEUS:
+            return self._by_prometheus(partitions)
         if self._source is not Source.OFFSETS and self._clock() >= self._ask_sizes_at:
             try:
                 return self._by_sizes(partitions)
@@ -105,6 +113,11 @@ class BrokerLogs:
         logs = {partition: Log(size) for partition, size in sizes.items()}
         return Told(at, logs, Source.LOG_DIRS)
 
+    def _by_prometheus(self, partitions: frozenset[TopicPartition]) -> Told:
+        sizes = self._prometheus.sizes()
+        logs = {each: Log(sizes[each].bytes, at=sizes[each].at) for each in partitions if each in sizes}
+        return Told(self._clock(), logs, Source.PROMETHEUS, ASKED_FOR, untold=partitions - logs.keys())
+
     def _by_offsets(self, partitions: frozenset[TopicPartition]) -> Told:
         asked_at = self._clock()
         held = self._cluster.offsets(partitions)
@@ -119,22 +132,24 @@ class BrokerLogs:
 
 
 def first_look(
-    cluster: AskedLogs, led: Mapping[int, frozenset[TopicPartition]], source: Literal["auto"] | Source
+    cluster: AskedLogs, led: Mapping[int, frozenset[TopicPartition]], settings: MonitorSettings
 ) -> Iterator[Told]:
     """What a monitor that begins would be told: a broker that does not answer is left out.
 
     Args:
         cluster: whom to ask.
         led: the partitions that each broker leads.
-        source: as for `BrokerLogs`.
+        settings: as for `BrokerLogs`.
 
     Raises:
         SizesDeniedError: a broker tells no sizes, and no other source may be used.
+        PrometheusAwayError: it is the source, and tells nothing.
     """
+    prometheus = Prometheus(settings)
     for broker, partitions in led.items():
         try:
-            yield BrokerLogs(cluster, broker, source, math.inf, time.monotonic).ask(partitions)
-        except SizesDeniedError:
+            yield BrokerLogs(cluster, broker, settings, prometheus, time.monotonic).ask(partitions)
+        except (SizesDeniedError, PrometheusAwayError):
             raise
         except BrokerAwayError:
             continue

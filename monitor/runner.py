@@ -158,6 +158,8 @@ def standing_of(survey: Survey, report: WriteSpeedReport | None, publishing_fail
         commits_unknown=survey.commits_unknown,
         by_offsets={topic: by.because for by in survey.sources if by.source == Source.OFFSETS for topic in by.topics},
         unreadable=survey.unreadable,
+        prometheus_away=survey.prometheus_away,
+        untold=survey.untold,
     )
 
 

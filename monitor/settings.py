@@ -1,9 +1,10 @@
 """What the monitor may be told: which topics, how often, over which window."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from domain.speeds import Source
 from domain.topics import LEGAL_NAME
@@ -21,7 +22,22 @@ class MonitorSettings(BaseModel):
     source: Literal["auto"] | Source = "auto"
     """What tells the write speeds. `log_dirs`: what brokers say that logs take on their disks, which is exact and takes
     the right Describe on the cluster. `offsets`: end offsets, and samples of records for their size, which takes the
-    right Read on the topics. `auto`: the first where the brokers allow it, otherwise the second."""
+    right Read on the topics. `auto`: the first where the brokers allow it, otherwise the second.
+    `prometheus`: a Prometheus, which has to be asked for by this name."""
+    prometheus_url: Annotated[str, Field(pattern=r"^https?://[^/?#\s]+[^?#\s]*$")] | None = None
+    """Where Prometheus is asked, with `source = "prometheus"`: the part before `/api/v1/query`."""
+    prometheus_query: Annotated[str, Field(min_length=1)] | None = None
+    """What it is asked: an instant vector of the bytes that the log of each partition has, or that were written to it
+    so far, such as `kafka_log_log_size`. Where several series are of one partition, the largest counts."""
+    prometheus_labels: tuple[Annotated[str, Field(min_length=1)], Annotated[str, Field(min_length=1)]] = (
+        "topic",
+        "partition",
+    )
+    """The labels that tell topic and partition."""
+    prometheus_token: SecretStr | None = None
+    """A secret that is sent to Prometheus (`Authorization: Bearer`)."""
+    prometheus_ca: Path | None = None
+    """PEM: the certificate of who signed Prometheus' own, where the system does not know them."""
     interval_s: Annotated[float, Field(ge=0.05, le=60)] = 1.0
     """Time from one measurement to the next."""
     window_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
@@ -32,7 +48,7 @@ class MonitorSettings(BaseModel):
     """How often the whole cluster is searched for new topics that match a regular expression, and where `source` is
     `auto`, how often brokers are asked for sizes that they have refused to tell."""
     request_timeout_s: Annotated[float, Field(ge=0.5, le=120)] = 5.0
-    """How long a broker may take to answer before it counts as away."""
+    """How long a broker, or Prometheus, may take to answer before it counts as away."""
 
     @field_validator("topics")
     @classmethod
@@ -59,5 +75,13 @@ class MonitorSettings(BaseModel):
             raise ValueError(
                 f"window_s is {self.window_s:g} and interval_s is {self.interval_s:g}: the window must be at least "
                 f"two intervals long ({2 * self.interval_s:g} s), or there is nothing to take a difference of"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _knows_whom_to_ask(self) -> Self:
+        if self.source is Source.PROMETHEUS and None in (self.prometheus_url, self.prometheus_query):
+            raise ValueError(
+                'source is "prometheus": prometheus_url and prometheus_query must say whom to ask, and what'
             )
         return self

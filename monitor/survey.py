@@ -20,6 +20,7 @@ from monitor.cluster_logs import BrokerAwayError
 from monitor.discovery import DescribedTopics, Discovery
 from monitor.measure.growth import LogMeasurement
 from monitor.measure.interest import OWN_TOPICS, Interest, Topic
+from monitor.prometheus import Prometheus, PrometheusAwayError
 from monitor.settings import MonitorSettings
 
 _BROKERS_AT_ONCE = 64
@@ -52,6 +53,10 @@ class Survey:
     """Of the topics whose leaders have answered, in ascending order."""
     unreadable: frozenset[str] = frozenset()
     """Topics that are measured by offsets, and may not be read."""
+    prometheus_away: str | None = None
+    """Why Prometheus told nothing the last time; None where it did, or is not asked."""
+    untold: frozenset[TopicPartition] = frozenset()
+    """Partitions that it knows nothing of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class Surveyor:
             cluster, settings.topics, settings.discovery_interval_s, own_topics, clock, told_before
         )
         self._logs_of = partial(
-            BrokerLogs, cluster, source=settings.source, ask_again_s=settings.discovery_interval_s, clock=clock
+            BrokerLogs, cluster, settings=settings, prometheus=Prometheus(settings, clock), clock=clock
         )
         self._brokers: dict[int, BrokerLogs] = {}
         self._told: dict[int, Told] = {}
@@ -117,6 +122,7 @@ class Surveyor:
         """Came in before the description that is under way was asked for: it confirms them."""
         self._away: dict[int, str] = {}
         self._cluster_away: str | None = None
+        self._prometheus_away: str | None = None
         self._commits: Future[Mapping[TopicPartition, int | None]] | None = None
         """What the group's coordinator was asked, and its answer to come."""
         self._commits_unknown: str | None = None
@@ -142,6 +148,8 @@ class Surveyor:
             commits_unknown=self._commits_unknown,
             sources=sources_of(self._told.values()),
             unreadable=frozenset[str]().union(*(told.unreadable for told in self._told.values())),
+            prometheus_away=self._prometheus_away,
+            untold=frozenset[TopicPartition]().union(*(told.untold for told in self._told.values())),
         )
 
     def close(self) -> None:
@@ -194,10 +202,14 @@ class Surveyor:
                 self._late_offsets[broker] = question.offsets
             try:
                 told = question.told.result()
+            except PrometheusAwayError as error:
+                self._prometheus_away = str(error)
+                continue
             except BrokerAwayError as error:
                 self._away[broker] = str(error)
                 continue
             self._away.pop(broker, None)
+            self._prometheus_away = None
             self._told[broker] = told
             self._unconfirmed.append(_Answer(question.topics, broker, told, _offsets_in(question)))
 
@@ -235,7 +247,7 @@ def _confirmed(answer: _Answer, topics: Mapping[str, Topic]) -> list[tuple[Topic
         (
             partition,
             LogMeasurement(
-                at=answer.told.at,
+                at=answer.told.at if log.at is None else log.at,
                 topic_id=topic.topic_id,
                 leader=answer.broker,
                 stored_bytes=log.stored_bytes,

@@ -15,11 +15,13 @@ from brokers.errors import in_one_line
 from cli.doctor.finding import Finding
 from cli.rights import CLUSTER, Resource, operations_on, rights
 from domain.group_view.sources import sources_sentence
+from domain.partitions import TopicPartition
 from domain.speeds import Source
 from monitor.broker_logs import first_look, sources_of
 from monitor.cluster_logs import BrokerAwayError, ClusterLogs
 from monitor.connection import ConnectionSettingsError
 from monitor.measure.interest import Interest, Topic, topics_of_interest
+from monitor.prometheus import PrometheusAwayError
 
 REQUEST_TIMEOUT_S = 15.0
 OF_KAFKA = frozenset({"__consumer_offsets", "__transaction_state"})
@@ -103,7 +105,10 @@ def _sources(settings: Settings, own: Collection[str]) -> Iterator[Finding]:
     cluster = ClusterLogs(kafka.bootstrap_servers, kafka.client, settings.monitor.request_timeout_s)
     try:
         interest = topics_of_interest(settings.monitor.topics, cluster.topics(), own)
-        told = list(first_look(cluster, interest.led, source))
+        told = list(first_look(cluster, interest.led, settings.monitor))
+    except PrometheusAwayError as error:
+        yield Finding.fault(f"write speeds cannot be measured: {error}", "correct the settings monitor.prometheus_*")
+        return
     except BrokerAwayError as error:
         yield Finding.fault(
             f"write speeds cannot be measured: {error}",
@@ -115,10 +120,15 @@ def _sources(settings: Settings, own: Collection[str]) -> Iterator[Finding]:
     sources = sources_of(told)
     if (said := sources_sentence(sources)) is None:
         yield from (Finding(f"write speeds are measured by {each.source}") for each in sources)
-    elif source is Source.OFFSETS:
+    elif source in (Source.OFFSETS, Source.PROMETHEUS):
         yield Finding(said)
     else:
         yield Finding.note(said, "allow it for exact ones, or leave it")
+    if untold := sorted(frozenset[TopicPartition]().union(*(each.untold for each in told))):
+        yield Finding.fault(
+            f"Prometheus knows nothing of {figures.plural(len(untold), 'partition')}, the first is {untold[0]}",
+            "correct monitor.prometheus_query or monitor.prometheus_labels, or have those brokers scraped",
+        )
     for topic in sorted(frozenset[str]().union(*(each.unreadable for each in told))):
         yield Finding.fault(
             f"not allowed: Read on the topic {topic}, to learn how large its records are",

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from app.errors import KcgaError, UsageError
 from app.settings import Settings
@@ -16,14 +16,16 @@ from cli.live.decide.membership import Membership, Protocol
 from cli.live.decide.onlooker import Solve
 from cli.live.decide.watcher import Moment, Watcher
 from cli.live.membership import NoSuchGroupError, committed_topics, membership
-from domain.speeds import Source, WriteSpeeds
+from domain.speeds import WriteSpeeds
 from monitor.broker_logs import first_look
 from monitor.cluster_logs import BrokerAwayError, ClusterLogs
 from monitor.connection import ConnectionSettingsError
 from monitor.measure.changes import Standing, changes
 from monitor.measure.estimates import SpeedEstimates
 from monitor.measure.interest import topics_of_interest
+from monitor.prometheus import PrometheusAwayError
 from monitor.runner import report_of, rounds, standing_of
+from monitor.settings import MonitorSettings
 from monitor.survey import Surveyor
 
 BEGINS_WITHIN_S = 60.0
@@ -56,7 +58,7 @@ def look_at(settings: Settings, topics: tuple[str, ...], stop: threading.Event, 
         resources.callback(cluster.close)
         with _answering(settings):
             topics = topics_of(cluster, group, topics, stop)
-            _require_measurable(cluster, topics, settings.monitor.source)
+            _require_measurable(cluster, topics, settings.monitor)
         measured = settings.monitor.model_copy(update={"topics": topics})
         surveyor = Surveyor(cluster, measured, group=group)
         resources.callback(surveyor.close)
@@ -93,6 +95,8 @@ def _cluster(settings: Settings) -> ClusterLogs:
 def _answering(settings: Settings) -> Iterator[None]:
     try:
         yield
+    except PrometheusAwayError as error:
+        raise KcgaError(f"write speeds cannot be measured: {error}") from error
     except BrokerAwayError as error:
         kafka = settings.kafka
         raise KcgaError(
@@ -122,12 +126,12 @@ def topics_of(cluster: ClusterLogs, group: str, named: tuple[str, ...], stop: th
         stop.wait(LOOK_EVERY_S)
 
 
-def _require_measurable(cluster: ClusterLogs, topics: tuple[str, ...], source: Literal["auto"] | Source) -> None:
+def _require_measurable(cluster: ClusterLogs, topics: tuple[str, ...], settings: MonitorSettings) -> None:
     """Who may not see topics or sizes learns it before anything is shown; a broker that is away is waited for later."""
     interest = topics_of_interest(topics, cluster.topics())
     if not interest.topics:
         raise KcgaError(f"no such topic, or no right to describe it: {', '.join(topics)}")
-    for told in first_look(cluster, interest.led, source):
+    for told in first_look(cluster, interest.led, settings):
         if told.unreadable:
             raise KcgaError(
                 f"no right to read {', '.join(sorted(told.unreadable))}, where samples of records tell the write "

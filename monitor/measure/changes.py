@@ -29,6 +29,10 @@ class Standing:
     """Topics that are measured by end offsets and samples of their records, and why not by sizes."""
     unreadable: frozenset[str] = frozenset()
     """Those of them whose records may not be read."""
+    prometheus_away: str | None = None
+    """Why Prometheus tells nothing, where it is asked."""
+    untold: frozenset[TopicPartition] = frozenset()
+    """Partitions that it knows nothing of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,13 @@ def changes(before: Standing, after: Standing) -> tuple[Change, ...]:
             )
             for topic in sorted(after.unreadable - before.unreadable)
         ),
+        *_fault(
+            "Prometheus tells no sizes, retrying",
+            "Prometheus tells sizes again",
+            before.prometheus_away,
+            after.prometheus_away,
+        ),
+        *_partitions("Prometheus knows nothing of partitions", after.untold - before.untold, is_trouble=True),
         *_partitions("partitions appeared", after.partitions - before.partitions),
         *_partitions("partitions vanished", before.partitions - after.partitions),
         *_partitions("partitions have no leader", after.leaderless - before.leaderless, is_trouble=True),

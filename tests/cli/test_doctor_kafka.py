@@ -13,6 +13,7 @@ from cli.doctor.kafka import check_kafka
 from domain.partitions import OffsetRange, TopicPartition
 from domain.speeds import Source
 from monitor.broker_logs import ASKED_FOR
+from monitor.prometheus import Prometheus, PrometheusAwayError, Scraped
 from tests.app.any_settings import settings
 from tests.monitor.measured_logs import FakeLogs, topic
 
@@ -105,3 +106,19 @@ def test_a_topic_of_kcgas_own_with_a_single_replica_is_told(monkeypatch: pytest.
 
 def test_where_there_is_one_broker_a_topic_cannot_have_more_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert notes(monkeypatch, 1, metadata=1) == []
+
+
+def test_a_prometheus_that_does_not_answer_is_told_and_not_for_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Prometheus) -> NoReturn:
+        raise PrometheusAwayError("Prometheus at http://prometheus:9090 does not answer")
+
+    logs = FakeLogs({"orders": topic("orders")}, {ORDERS: 1})
+    monkeypatch.setattr(Prometheus, "sizes", refuse)
+    (fault,) = [finding for finding in examined(monkeypatch, logs, "prometheus") if finding.grade is Grade.FAULT]
+    assert fault.what == "write speeds cannot be measured: Prometheus at http://prometheus:9090 does not answer"
+    monkeypatch.setattr(Prometheus, "sizes", lambda _: {})
+    (fault,) = [finding for finding in examined(monkeypatch, logs, "prometheus") if finding.grade is Grade.FAULT]
+    assert fault.what == "Prometheus knows nothing of 1 partition, the first is orders-0"
+    monkeypatch.setattr(Prometheus, "sizes", lambda _: {ORDERS: Scraped(0.0, 5, 0.0)})
+    said = [finding.what for finding in examined(monkeypatch, logs, "prometheus")]
+    assert "write speeds are measured of orders by prometheus, since monitor.source says so" in said

@@ -8,6 +8,8 @@ from domain.speeds import Source
 from monitor.broker_logs import BrokerLogs, Log
 from monitor.cluster_logs import BrokerAwayError, SizesDeniedError
 from monitor.measure.samples import Sample
+from monitor.prometheus import Prometheus
+from monitor.settings import MonitorSettings
 from tests.monitor.measured_logs import FakeLogs
 from tests.monitor.test_samples import batch
 
@@ -28,7 +30,8 @@ class Setup:
     now: float = 0.0
 
     def logs(self, source: str) -> BrokerLogs:
-        return BrokerLogs(self.cluster, 1, Source(source) if source != "auto" else "auto", 5.0, lambda: self.now)
+        settings = MonitorSettings.model_validate({"topics": ["a", "b"], "source": source, "discovery_interval_s": 5.0})
+        return BrokerLogs(self.cluster, 1, settings, Prometheus(settings), lambda: self.now)
 
 
 BY_SIZES = {A0: Log(100), B0: Log(200)}

@@ -98,3 +98,14 @@ def test_a_topic_that_is_measured_otherwise_is_told_with_why_and_so_is_its_retur
     assert told(by_offsets, by_sizes) == [("a topic is measured by the sizes of its logs again", {"topic": "b"})]
     vanished = Standing(partitions=frozenset(A))
     assert [event for event, _ in told(by_offsets, vanished)] == ["partitions vanished"]
+
+
+def test_a_prometheus_that_is_away_is_told_once_and_what_it_knows_nothing_of_by_partitions() -> None:
+    away, knows_less = Standing(prometheus_away="time-out"), Standing(untold=frozenset([*A[:2], B]))
+    assert told(Standing(), away) == [("Prometheus tells no sizes, retrying", {"reason": "time-out"})]
+    assert told(away, Standing(prometheus_away="refused")) == []
+    assert told(away, Standing()) == [("Prometheus tells sizes again", {})]
+    assert told(Standing(), knows_less) == [
+        ("Prometheus knows nothing of partitions", {"topic": "a", "partitions": "0-1"}),
+        ("Prometheus knows nothing of partitions", {"topic": "b", "partitions": "0"}),
+    ]

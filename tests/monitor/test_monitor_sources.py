@@ -18,6 +18,7 @@ from monitor.broker_logs import BrokerLogs
 from monitor.cluster_logs import ClusterLogs
 from monitor.measure.estimates import SpeedEstimates
 from monitor.measure.growth import LogMeasurement
+from monitor.prometheus import Prometheus
 from monitor.runner import Monitor
 from monitor.settings import MonitorSettings
 from tests.cli.ordinary_group import producing
@@ -71,7 +72,11 @@ class Compared:
         self._topic = topic
         self._partitions = frozenset(TopicPartition(topic, number) for number in range(partitions))
         users = {Source.LOG_DIRS: "admin", Source.OFFSETS: "kcga-monitor"}
-        self._logs = {source: BrokerLogs(logs_of(user), 1, "auto", 1e9, lambda: 0.0) for source, user in users.items()}
+        settings = MonitorSettings(topics=(topic,))
+        self._logs = {
+            source: BrokerLogs(logs_of(user), 1, settings, Prometheus(settings), lambda: 0.0)
+            for source, user in users.items()
+        }
         self._estimates = {source: SpeedEstimates(WINDOW, WINDOW) for source in users}
         self._at = 0.0
 
