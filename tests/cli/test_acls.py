@@ -3,11 +3,14 @@
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from app.errors import UsageError
 from app.settings import Settings, load
-from cli.commands.acls import RightsFormat, acls, commands, json_lines
+from cli.commands.acls import RightsFormat, acls, commands, json_lines, kafka_users
 from cli.rights import Component, Resource, Right, operations_on, rights
 from domain.speeds import Source
 
@@ -125,10 +128,67 @@ def test_where_samples_tell_the_speeds_topics_are_read_and_nothing_is_asked_of_t
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings_of(tmp_path)
-    for source, resources in ((None, [Resource.CLUSTER, Resource.TOPIC]), (Source.OFFSETS, [Resource.TOPIC])):
-        acls(tmp_path / "settings.toml", "kcga-", source, RightsFormat.JSON)
+    asked = (
+        (None, [Resource.CLUSTER, Resource.TOPIC]),
+        (Source.OFFSETS, [Resource.TOPIC]),
+        (Source.PROMETHEUS, [Resource.TOPIC]),
+    )
+    for source, resources in asked:
+        acls(tmp_path / "settings.toml", "kcga-", source, None, RightsFormat.JSON)
         printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         of_watcher = [right for right in printed if right["principal"] == "User:kcga-watcher"]
         assert [right["resource"] for right in of_watcher if right["resource"] != Resource.GROUP] == resources
         (operations,) = [right["operations"] for right in of_watcher if right["name"] == "orders"]
-        assert operations == (["Describe", "DescribeConfigs"] if source is None else ["DescribeConfigs", "Read"])
+        assert ("Read" in operations) is (source is Source.OFFSETS)
+
+
+def users_of(settings: Settings, client: dict[str, str]) -> dict[str, dict[str, Any]]:
+    kafka = settings.kafka.model_copy(update={"client": client, "bootstrap_servers": "east-kafka-bootstrap.kafka:9093"})
+    settings = settings.model_copy(update={"kafka": kafka})
+    return {user["metadata"]["name"]: user for user in kafka_users(rights(settings), settings, "kcga-")}
+
+
+def test_strimzi_is_asked_for_a_user_of_each_component_with_the_same_rights(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, r'["orders", "^clicks\\..*"]')
+    users = users_of(settings, {})
+    assert users.keys() == {f"kcga-{component}" for component in Component}
+    assert {user["metadata"]["labels"]["strimzi.io/cluster"] for user in users.values()} == {"east"}
+    granted = sum(len(user["spec"]["authorization"]["acls"]) for user in users.values())
+    assert granted == len(rights(settings))
+    of_consumer = users["kcga-consumer"]["spec"]["authorization"]["acls"]
+    names = {
+        (rule["resource"]["type"], rule["resource"]["name"], rule["resource"]["patternType"]) for rule in of_consumer
+    }
+    assert {("topic", "orders", "literal"), ("topic", "clicks.", "prefix"), ("group", "billing", "literal")} <= names
+    assert ("transactionalId", "billing/", "prefix") in names
+    assert users["kcga-monitor"]["spec"]["authorization"]["acls"][0] == {
+        "resource": {"type": "cluster"},
+        "operations": ["Describe"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("client", "authentication"),
+    [
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512"}, {"type": "scram-sha-512"}),
+        ({"security.protocol": "ssl"}, {"type": "tls"}),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, None),
+    ],
+)
+def test_strimzi_hands_out_what_clients_say_who_they_are_by(
+    tmp_path: Path, client: dict[str, str], authentication: dict[str, str] | None
+) -> None:
+    for user in users_of(settings_of(tmp_path), client).values():
+        assert user["spec"].get("authentication") == authentication
+
+
+def test_what_strimzi_cannot_take_is_one_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings_of(tmp_path)
+    file = tmp_path / "settings.toml"
+    with pytest.raises(UsageError, match="--cluster must name the Kafka cluster"):
+        acls(file, "kcga-", None, None, RightsFormat.STRIMZI)
+    with pytest.raises(UsageError, match="--prefix must be of lower case letters"):
+        acls(file, "Kcga_", None, "east", RightsFormat.STRIMZI)
+    acls(file, "kcga-", None, "east", RightsFormat.STRIMZI)
+    kinds = [user["kind"] for user in yaml.safe_load_all(capsys.readouterr().out)]
+    assert kinds == ["KafkaUser"] * len(Component)
