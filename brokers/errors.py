@@ -24,6 +24,7 @@ _NO_TOKEN, _TOKEN_REFUSED = "OAUTHBEARER token", "invalid_token"
 _LAST = re.compile(r" \(after [^()]*\)")
 """How long an attempt took is another each time."""
 _TOLD_AGAIN_S = 60.0
+_MOST_TOLD = 100
 _told: dict[str, float] = {}
 """When each error was logged last."""
 
@@ -43,6 +44,8 @@ def log_error(error: KafkaError) -> None:
     """For `error_cb`: what a client tells outside of requests; the same of each further attempt, once a minute."""
     said, now = reason(error), time.monotonic()
     if _told.get(key := _LAST.sub("", said), -_TOLD_AGAIN_S) <= now - _TOLD_AGAIN_S:
+        if len(_told) >= _MOST_TOLD:
+            _told.clear()
         _told[key] = now
         log.warning("a kafka client reports an error", error=said, code=error.name())
 

@@ -19,7 +19,7 @@ from app.child import Child
 from app.components import command, consumer_command
 from app.errors import KcgaError
 from app.interrupts import Interrupts
-from app.settings import Settings, load
+from app.settings import KafkaSettings, Settings, load
 from app.topics import REQUEST_TIMEOUT_S, Cluster
 from brokers import log_offsets
 from controller.local_processes import LocalProcesses, running_consumers
@@ -121,6 +121,7 @@ class Demonstration:
             observer = stack.enter_context(
                 Observer(
                     self._services.bootstrap_servers,
+                    self._settings.kafka.client,
                     names=self._settings.topics.names,
                     group=self._settings.kafka.group,
                     since=time.time(),
@@ -259,7 +260,7 @@ class Demonstration:
         generator = supervisor.end(LOAD)
         generator.wait()
         if LOAD in supervisor.restarts or not self._load_began.exists():
-            return _in_kafka(self._services.bootstrap_servers, self._profile.partitions)
+            return _in_kafka(self._settings.kafka, self._profile.partitions)
         return _delivered(generator)
 
     def _end_consumers(self) -> None:
@@ -295,7 +296,7 @@ class Demonstration:
 
 
 def _create_topics(settings: Settings, profile: LoadProfile) -> None:
-    cluster = Cluster(settings.kafka.bootstrap_servers)
+    cluster = Cluster(settings.kafka.bootstrap_servers, settings.kafka.client)
     cluster.ensure_internal_topics(settings.topics.names, settings.controller.highest_consumer)
     cluster.create(profile.topics)
 
@@ -311,9 +312,10 @@ def _delivered(generator: Child) -> int:
     return int(report["produced"])
 
 
-def _in_kafka(bootstrap_servers: str, partitions: Sequence[TopicPartition]) -> int:
+def _in_kafka(kafka: KafkaSettings, partitions: Sequence[TopicPartition]) -> int:
     """How many records the partitions hold: they are written without transactions, so every offset is one."""
-    reader = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "kcga-up", "log_level": 0})
+    own = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "kcga-up", "log_level": 0}
+    reader = Consumer({**kafka.client, **own})
     try:
         held = log_offsets.ranges(reader, partitions, REQUEST_TIMEOUT_S)
         return sum(held[partition].end - held[partition].start for partition in partitions)

@@ -1,7 +1,7 @@
 """What the demonstration runs on: Kafka, its own or somebody's, and a Spark of its own."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -36,6 +36,7 @@ def start_services(
     console: Console,
     *,
     bootstrap_servers: str | None = None,
+    client_config: Mapping[str, str] | None = None,
     kafka_port: int | None = None,
     spark_cluster: str | None = None,
 ) -> Services:
@@ -46,6 +47,7 @@ def start_services(
         folder: takes data and logs.
         console: is told what is waited for.
         bootstrap_servers: brokers to use in place of one that is started.
+        client_config: how to connect to those, by librdkafka's names.
         kafka_port: of the broker that is started; a free one where there is none.
         spark_cluster: does what Spark has to do, see `SparkConnectServer`; none for this machine alone.
 
@@ -56,7 +58,7 @@ def start_services(
     prefix = ""
     if bootstrap_servers is not None:
         prefix = f"kcga-up-{uuid.uuid4().hex[:8]}."
-        stack.callback(Cluster(bootstrap_servers).delete, prefix)
+        stack.callback(Cluster(bootstrap_servers, client_config).delete, prefix)
     java = find_java()
     spark = SparkConnectServer(folder / "spark", jars=obtain(DELTA), java=java, cluster=spark_cluster)
     stack.callback(spark.stop)

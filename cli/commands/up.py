@@ -3,7 +3,7 @@ options to its summary: a folder, the services, one run, and nothing left of any
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from rich.console import Console
 from app import logs
 from app.errors import KcgaError
 from app.interrupts import Interrupts
+from app.settings import checked
 from cli.options import OutputFormat
 from cli.terminal.live_view import LiveView
 from cli.terminal.summary_table import SummaryTable
@@ -28,7 +29,10 @@ def up(
         float | None, typer.Option("--for", min=1, help="End by itself after so many seconds of load.")
     ] = None,
     bootstrap_servers: Annotated[
-        str | None, typer.Option(help="Use these Kafka brokers (host:port) in place of one that is started.")
+        str | None,
+        typer.Option(
+            help="Use these Kafka brokers (host:port) in place of one that is started; KCGA_KAFKA__CLIENT says how."
+        ),
     ] = None,
     kafka_port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="The port of the Kafka broker that is started.")
@@ -127,6 +131,7 @@ def demonstrate(
                 folder,
                 console,
                 bootstrap_servers=bootstrap_servers,
+                client_config=_client_config(bootstrap_servers),
                 kafka_port=kafka_port,
                 spark_cluster=spark_cluster,
             )
@@ -144,6 +149,18 @@ def demonstrate(
             return run.run()
         except OSError as error:
             raise KcgaError(f"kcga up cannot go on: {error}") from error
+
+
+def _client_config(bootstrap_servers: str | None) -> Mapping[str, str]:
+    """How the environment says to connect to somebody's brokers."""
+    if bootstrap_servers is None:
+        return {}
+    needed = {
+        "kafka": {"bootstrap_servers": bootstrap_servers},
+        "monitor": {"topics": ["orders"]},
+        "consumer": {"spark_remote": "sc://127.0.0.1", "lake_root": "/"},
+    }
+    return checked(needed, "in the environment").kafka.client
 
 
 @contextmanager

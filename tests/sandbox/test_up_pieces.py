@@ -13,7 +13,7 @@ from rich.console import Console
 from app.child import Child
 from app.errors import KcgaError
 from app.interrupts import Interrupts
-from app.settings import load
+from app.settings import KafkaSettings, load
 from cli.commands import up as command
 from cli.commands.up import demonstrate
 from cli.terminal.live_view import LiveView
@@ -167,10 +167,10 @@ def test_what_a_load_that_was_killed_produced_is_counted_in_kafka(
         producer.produce(topic, b"value", partition=number % 2)
     assert producer.flush(30) == 0
     partitions = [TopicPartition(topic, number) for number in range(2)]
-    assert demonstration._in_kafka(broker.bootstrap_servers, partitions) == 5
+    assert demonstration._in_kafka(KafkaSettings(bootstrap_servers=broker.bootstrap_servers), partitions) == 5
 
 
 def test_brokers_that_do_not_tell_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demonstration, "REQUEST_TIMEOUT_S", 0.5)
     with pytest.raises(KcgaError, match="Kafka does not tell how many records it holds"):
-        demonstration._in_kafka("127.0.0.1:1", [TopicPartition("orders", 0)])
+        demonstration._in_kafka(KafkaSettings(bootstrap_servers="127.0.0.1:1"), [TopicPartition("orders", 0)])
