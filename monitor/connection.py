@@ -4,9 +4,11 @@ kafka-python is there for DescribeLogDirs, and for records as brokers keep them,
 """
 
 import ssl
+import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from brokers.errors import in_one_line
 from brokers.tokens import MECHANISM, PROPERTIES, OidcTokens, TokenSettingsError
 
 
@@ -35,6 +37,8 @@ _ARGUMENTS: Mapping[str, tuple[str, Callable[[str], str]]] = {
     "ssl.key.password": ("ssl_password", _verbatim),
     "ssl.crl.location": ("ssl_crlfile", _verbatim),
 }
+_CA, _CERTIFICATE, _KEY = _TEXTS = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem")
+"""PEM in place of files."""
 _HOSTNAME_CHECK = "ssl.endpoint.identification.algorithm"
 _VERIFICATION = "enable.ssl.certificate.verification"
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -63,10 +67,10 @@ def kafka_python_arguments(bootstrap_servers: str, client_config: Mapping[str, s
             arguments[argument] = translate(value)
         elif name == _HOSTNAME_CHECK:
             arguments["ssl_check_hostname"] = value.lower() != "none"
-        elif name not in PROPERTIES and name.startswith(("ssl.", "sasl.", "security.")):
+        elif name not in (*PROPERTIES, *_TEXTS) and name.startswith(("ssl.", "sasl.", "security.")):
             raise ConnectionSettingsError(
                 f"the monitor cannot follow the property {name}: of security it knows "
-                f"{', '.join(sorted([*_ARGUMENTS, *PROPERTIES, _HOSTNAME_CHECK, _VERIFICATION]))}"
+                f"{', '.join(sorted([*_ARGUMENTS, *PROPERTIES, *_TEXTS, _HOSTNAME_CHECK, _VERIFICATION]))}"
             )
     _require(arguments, "security_protocol", "security.protocol", _PROTOCOLS)
     if arguments.get("security_protocol", "").startswith("SASL"):
@@ -77,8 +81,14 @@ def kafka_python_arguments(bootstrap_servers: str, client_config: Mapping[str, s
             arguments["sasl_oauth_token_provider"] = OidcTokens(client_config)
         except TokenSettingsError as error:
             raise ConnectionSettingsError(str(error)) from error
-    if client_config.get(_VERIFICATION, "true").lower() == "false":
-        arguments["ssl_context"] = _context_without_verification(arguments)
+    verifies = client_config.get(_VERIFICATION, "true").lower() != "false"
+    if not verifies or any(name in client_config for name in _TEXTS):
+        try:
+            arguments["ssl_context"] = _context(arguments, client_config, verifies=verifies)
+        except OSError as error:
+            raise ConnectionSettingsError(
+                f"{', '.join(_TEXTS)}, or the files that are named in their place, must hold PEM: {in_one_line(error)}"
+            ) from error
     return arguments
 
 
@@ -87,11 +97,30 @@ def _require(arguments: Mapping[str, Any], argument: str, name: str, known: tupl
         raise ConnectionSettingsError(f"{name} is {arguments[argument]}: it must be one of {', '.join(known)}")
 
 
-def _context_without_verification(arguments: Mapping[str, Any]) -> ssl.SSLContext:
-    """What librdkafka does where the verification of certificates is switched off: encrypts, and trusts anyone."""
+def _context(arguments: Mapping[str, Any], client_config: Mapping[str, str], *, verifies: bool) -> ssl.SSLContext:
+    """What librdkafka does by these properties; where the verification of certificates is switched off, it encrypts,
+    and trusts anyone.
+
+    Raises:
+        OSError: what is to be PEM is none.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    if "ssl_certfile" in arguments:
-        context.load_cert_chain(arguments["ssl_certfile"], arguments.get("ssl_keyfile"), arguments.get("ssl_password"))
+    context.check_hostname = verifies and arguments.get("ssl_check_hostname", True)
+    if not verifies:
+        context.verify_mode = ssl.CERT_NONE
+    elif _CA in client_config or "ssl_cafile" in arguments:
+        context.load_verify_locations(arguments.get("ssl_cafile"), cadata=client_config.get(_CA))
+    else:
+        context.load_default_certs()
+    if verifies and "ssl_crlfile" in arguments:
+        context.load_verify_locations(arguments["ssl_crlfile"])
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+    password = arguments.get("ssl_password", "")  # without any, one would be asked for on the terminal
+    if _CERTIFICATE in client_config:
+        with tempfile.NamedTemporaryFile("w") as both:  # which nobody else may read; Python takes no text
+            both.write(f"{client_config.get(_KEY, '')}\n{client_config[_CERTIFICATE]}\n")
+            both.flush()
+            context.load_cert_chain(both.name, password=password)
+    elif "ssl_certfile" in arguments:
+        context.load_cert_chain(arguments["ssl_certfile"], arguments.get("ssl_keyfile"), password)
     return context

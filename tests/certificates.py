@@ -27,13 +27,12 @@ class Authority:
         new = ("req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=kcga tests")
         openssl(*new, "-keyout", str(self.key), "-out", str(self.certificate))
 
-    def key_store(self, name: str = "IP:127.0.0.1") -> Path:
-        """Key and certificate of a server on this machine, or of that name."""
-        key, certificate = self.folder / "server.key", self.folder / "server.pem"
-        new = ("req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=kcga tests, a server")
+    def key_store(self, name: str = "IP:127.0.0.1", user: str = "kcga tests, a server") -> Path:
+        """Key and certificate of a server on this machine, or of that name; or of a user, by the common name."""
+        key, certificate, store = (self.folder / f"{user}.{end}" for end in ("key", "pem", "store.pem"))
+        new = ("req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", f"/CN={user}")
         signed = ("-CA", str(self.certificate), "-CAkey", str(self.key))
         extensions = ("-addext", f"subjectAltName={name}", "-addext", "basicConstraints=critical,CA:FALSE")
         openssl(*new, *signed, *extensions, "-keyout", str(key), "-out", str(certificate))
-        store = self.folder / "store.pem"
         store.write_text(key.read_text() + certificate.read_text() + self.certificate.read_text())
         return store
