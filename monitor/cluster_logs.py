@@ -276,7 +276,7 @@ class ClusterLogs:
         except BrokerAwayError:
             raise
         except Exception as error:  # kafka-python lets those of sockets, TLS and its event loop through as they are
-            raise BrokerAwayError(in_one_line(error)) from error
+            raise BrokerAwayError(self._explained(error)) from error
 
     def _connected(self) -> KafkaAdminClient:
         if self._tokens is not None:
@@ -295,9 +295,13 @@ class ClusterLogs:
         try:
             self._librdkafka.list_topics(timeout=self._request_timeout_s)
         except KafkaException as error:
-            self._librdkafka.poll(0)
-            said = in_one_line(error)
-            raise BrokerAwayError(f"{self._complaint} ({said})" if self._complaint else said) from error
+            raise BrokerAwayError(self._explained(error)) from error
+
+    def _explained(self, error: Exception) -> str:
+        """What happened, and what librdkafka, whose connection is another, has heard of why."""
+        self._librdkafka.poll(0)
+        said = in_one_line(error)
+        return f"{self._complaint} ({said})" if self._complaint else said
 
     def _disconnect(self) -> None:
         with self._admin_lock:

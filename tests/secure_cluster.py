@@ -195,6 +195,9 @@ spark_remote = "{spark_remote}"
 lake_root = "{folder}/lake"
 wait_time_secs = 1
 
+[http]
+controller_port = 0
+
 [local]
 folder = "{folder}/consumers"
 {local}
