@@ -15,7 +15,7 @@ from domain.topics import CONTROLLER_PARTITION
 REQUEST_TIMEOUT_S = 15.0
 
 
-def ask(settings: Settings, action: ControlAction) -> str:
+def ask(settings: Settings, action: ControlAction, of_topic: str | None = None) -> str:
     """Sends the request; returns what is to be said of it. The controller acts on it within a second.
 
     Raises:
@@ -34,7 +34,7 @@ def ask(settings: Settings, action: ControlAction) -> str:
 
     with of_settings():
         producer = Producer({"log_level": 0, **kafka.client, "bootstrap.servers": kafka.bootstrap_servers})
-    request = ControlRequest(group=kafka.group, action=action, sent_at=time.time())
+    request = ControlRequest(group=kafka.group, action=action, topic=of_topic, sent_at=time.time())
     try:
         producer.produce(topic, request.encode(), partition=CONTROLLER_PARTITION, on_delivery=delivered)
         waiting = producer.flush(REQUEST_TIMEOUT_S)
@@ -43,4 +43,5 @@ def ask(settings: Settings, action: ControlAction) -> str:
     if failure or waiting:
         why = reason(failure[0]) if failure else f"no answer within {REQUEST_TIMEOUT_S:g} s"
         raise KcgaError(f"{topic} at {kafka.bootstrap_servers} takes no request: {why}")
-    return f"the controller of {kafka.group} was asked to {action.value}"
+    what = action.value if of_topic is None else f"{action.value} {of_topic}"
+    return f"the controller of {kafka.group} was asked to {what}"

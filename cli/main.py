@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "`kcga resume`.",
         "resume": "End a pause.",
         "replan": "Have the controller make a plan now, and carry it out if it is better, whatever would hold it back.",
+        "unpark": "Have a topic read again that is parked because its table refused everything, now that it is mended.",
         "deploy": "Bring a group to the Kubernetes cluster that kubectl is set to: controllers, monitor, and all "
         "they need.",
         "solve": "Find the fewest consumers and the least migration for one snapshot of write speeds.",

@@ -46,7 +46,7 @@ from consumer.session import (
     unless_missing,
 )
 from consumer.sink import NO_EPOCHS, RefusedError
-from consumer.table import SCHEMA, columns_in_sql, creation
+from consumer.table import SCHEMA, columns_in_sql, creation, last_rows
 
 LAST_VERSION = 2**63 - 1
 """Higher than any that a writer appends under."""
@@ -136,6 +136,7 @@ class Lake:
 
         Raises:
             RefusedError: the table refuses a record among them. None of them is there, or will be under this version.
+            TableError: the table takes none such: nothing came of this call, whatever comes of those before it.
             LakeError: they may or may not have been appended; the same call again settles it.
         """
         with self._asking(topic) as (session, table):
@@ -316,9 +317,8 @@ class Lake:
 
 
 def _note(writer: str, rows: pa.Table, epochs: Mapping[int, int], topic: str | None = None) -> str:
-    last = rows.group_by("partition").aggregate([("offset", "max")])
-    offsets = zip(last["partition"].to_pylist(), last["offset_max"].to_pylist(), strict=True)
-    return AppendNote(writer=writer, last_offsets=dict(offsets), last_epochs=epochs, topic=topic).model_dump_json()
+    offsets = {number: last.offset for number, last in last_rows(rows, epochs).items()}
+    return AppendNote(writer=writer, last_offsets=offsets, last_epochs=epochs, topic=topic).model_dump_json()
 
 
 def _digest(row: pa.Table) -> str:

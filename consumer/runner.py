@@ -16,6 +16,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -40,8 +41,8 @@ from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config, reading_config
 from consumer.offsets import GroupOffsets
 from consumer.settings import ConsumerSettings
-from consumer.sink import RefusedError, Sink, SinkError, SinkGoneError
-from consumer.table import rows
+from consumer.sink import RefusedError, Sink, SinkError, SinkGoneError, TableError
+from consumer.table import last_rows, rows
 from consumer.threads import in_thread
 from domain import topics
 from domain.assignment import ConsumerId
@@ -185,10 +186,12 @@ class _Process:
                 self._ask(ask, lambda: self._take_over(action))
             case actions.Write(ask=ask, topic=topic, version=version, batch=batch, part=part):
                 table, epochs = self._rows_of(topic, batch, part), batch.epochs(whole=part.is_whole)
-                self._ask(ask, lambda: self.sink.append(topic, version, table, epochs))
+                append = partial(self.sink.append, topic, version, table, epochs)
+                self._ask(ask, append if part.is_whole else lambda: _then(append, topic, table, epochs))
             case actions.SetAside(ask=ask, topic=topic, batch=batch, part=part, reason=reason):
                 record, epochs = self._rows_of(topic, batch, part), batch.epochs(whole=part.is_whole)
-                self._ask(ask, lambda: self.sink.set_aside(topic, record, reason, epochs))
+                set_aside = partial(self.sink.set_aside, topic, record, reason, epochs)
+                self._ask(ask, lambda: _then(set_aside, topic, record, epochs))
             case actions.Commit(ask=ask, positions=committed):
                 self._ask(ask, lambda: self.offsets.commit(committed))
             case actions.StopReading(partitions=partitions):
@@ -225,8 +228,8 @@ class _Process:
         except SinkGoneError:
             raise
         except (SinkError, ClaimsError, KafkaException) as error:
-            of_lake, of_record = isinstance(error, SinkError), isinstance(error, RefusedError)
-            return events.Failed(now, ask, in_one_line(error), of_lake, of_record)
+            kinds = (isinstance(error, kind) for kind in (SinkError, RefusedError, TableError))
+            return events.Failed(now, ask, in_one_line(error), *kinds)
 
     def _take_place(self) -> None:
         """Nobody has heard of this process before: no command is for it yet, and nobody wants to fence it."""
@@ -251,3 +254,11 @@ class _Process:
             self.rows[batch] = rows(batch.take()[topic], today, self.columns.get(topic, ()))
         whole = self.rows[batch]
         return whole if part.is_whole else whole.take(pa.array(range(part.first, part.end)))  # PySpark takes no slices
+
+
+def _then(
+    write: Callable[[], None], topic: str, rows: pa.Table, epochs: Mapping[int, int]
+) -> dict[TopicPartition, Reached]:
+    """Where each partition goes on once these rows are written."""
+    write()
+    return {TopicPartition(topic, number): last.next for number, last in last_rows(rows, epochs).items()}

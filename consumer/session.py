@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from consumer import jvm
 from consumer.settings import TOKEN
-from consumer.sink import SinkError, SinkGoneError
+from consumer.sink import SinkError, SinkGoneError, TableError
 
 log = structlog.get_logger(__name__)
 
@@ -62,12 +62,20 @@ _NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PA
 _OF_A_VALUE = ("22", "23")
 """How the states begin that SQL has for a value that is none, and for a constraint that one violates."""
 
+_OF_A_TABLE = ("0A", "22", "23", "42", "56")
+"""The same of what a table does not take at all: what it does not support, values of other types, what its definition
+or its rights do not allow."""
+
 _NO_VALUES = "DELTA_MISSING_NOT_NULL_COLUMN_VALUE"
 """What Delta Lake calls it that a column that may not be null is none of those that are written."""
 
 
 class LakeError(SinkError):
     """Spark did not do what it was asked; what that was may or may not have happened."""
+
+
+class LakeTableError(TableError, LakeError):
+    """A table of the lake is at fault."""
 
 
 class SparkGoneError(SinkGoneError, LakeError):
@@ -131,7 +139,17 @@ def is_of_a_record(error: BaseException) -> bool:
     told: Any = _of_jvm(error) or error
     if isinstance(error, AnalysisException) or not hasattr(told, "getSqlState"):
         return False
-    return str(told.getSqlState())[:2] in _OF_A_VALUE and told.getCondition() != _NO_VALUES
+    return _state(told) in _OF_A_VALUE and told.getCondition() != _NO_VALUES
+
+
+def is_of_a_table(error: BaseException) -> bool:
+    """Whether a table is at fault, and not what may pass: the network, a store, a server, somebody else's commit."""
+    return isinstance(error, AnalysisException) or _state(_of_jvm(error) or error) in _OF_A_TABLE
+
+
+def _state(told: Any) -> str:
+    """The class of what SQL's standard calls its state; empty where it has none."""
+    return str(told.getSqlState() or "")[:2] if hasattr(told, "getSqlState") else ""
 
 
 def _of_jvm(error: BaseException) -> Any:
@@ -141,13 +159,15 @@ def _of_jvm(error: BaseException) -> Any:
 
 @contextmanager
 def naming(table: str) -> Iterator[None]:
-    """Within it the table is used: what goes wrong is a LakeError that names it."""
+    """Within it the table is used: what goes wrong is a LakeError that names it; a LakeTableError where that is at
+    fault."""
     try:
         yield
     except SinkError:
         raise
     except Exception as error:  # whatever gRPC, Arrow and Spark raise: to the caller it is one and the same
-        raise LakeError(f"{table}: {brief(error)}") from error
+        kind = LakeTableError if is_of_a_table(error) else LakeError
+        raise kind(f"{table}: {brief(error)}") from error
 
 
 @contextmanager

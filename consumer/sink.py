@@ -23,6 +23,10 @@ class RefusedError(SinkError):
     """The sink refuses a record of what was to be appended: nothing of that is in it, and never will be."""
 
 
+class TableError(SinkError):
+    """What the sink has of a topic takes nothing, until its owner has mended it: nothing came of what was asked."""
+
+
 class SinkGoneError(SinkError):
     """Only a new process can have the sink again."""
 
@@ -54,6 +58,7 @@ class Sink(Protocol):
 
         Raises:
             RefusedError: a record among them is refused. None of them is there, or will be under this version.
+            TableError: nothing of the topic is taken: nothing came of this call, whatever comes of those before it.
             SinkError: they may or may not have been appended; the same call again settles it.
         """
         ...

@@ -1,6 +1,6 @@
 """The table of a topic: its columns, and a topic's records as rows of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 import pyarrow as pa
@@ -9,6 +9,7 @@ from consumer.decide.batch import Record
 from consumer.decide.columns import OF_EVERY_RECORD, Column
 from consumer.decide.location import quoted
 from consumer.decide.parsing import ARROW_TYPES, parsed_columns
+from consumer.decide.reached import Reached
 
 SCHEMA = pa.schema([(name, ARROW_TYPES[sql]) for name, sql in OF_EVERY_RECORD.items()])
 """The columns of every table; those of a topic's schema follow."""
@@ -60,6 +61,18 @@ def rows(records: Sequence[Record], ingest_date: date, columns: Sequence[Column]
     ]
     fields = [*SCHEMA, *(pa.field(column.name, ARROW_TYPES[column.kind.sql]) for column in columns)]
     return pa.Table.from_arrays([*kept, *arrays], schema=pa.schema(fields))
+
+
+def last_rows(rows: pa.Table, epochs: Mapping[int, int]) -> dict[int, Reached]:
+    """The last row of each partition of the topic whose rows these are.
+
+    Args:
+        rows: of one topic.
+        epochs: of the leaders that took those, by partition, as far as they are known.
+    """
+    last = rows.group_by("partition").aggregate([("offset", "max")])
+    offsets = zip(last["partition"].to_pylist(), last["offset_max"].to_pylist(), strict=True)
+    return {number: Reached(offset, epochs.get(number)) for number, offset in offsets}
 
 
 def _moment(record: Record) -> int | None:

@@ -3,7 +3,7 @@
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -38,6 +38,8 @@ from domain.messages import (
     ControllerClaim,
     ControlRequest,
     Decision,
+    ParkedTopic,
+    Standing,
     WriteSpeedReport,
 )
 from solver.problem import Problem
@@ -159,6 +161,8 @@ class _Runner:
     """As they were seen last."""
     revisions_at: float = -math.inf
     paused: bool = False
+    parked: Mapping[str, ParkedTopic] = field(default_factory=dict)
+    """That the newest claim tells of, also on trial."""
 
     def run(self, stop: threading.Event) -> None:
         beginning = self.link.begin()
@@ -265,9 +269,20 @@ class _Runner:
         if claim.paused is not self.paused:
             self.paused = claim.paused
             log.info("the controller is paused" if claim.paused else "the controller goes on")
+        self._tell_of_parked(claim.standing)
         # It says all that one before says which is not sent yet.
         self.unsent = [each for each in self.unsent if not isinstance(each, ControllerClaim)]
         self.unsent.append(self.link.claim(claim))
+
+    def _tell_of_parked(self, standing: Standing | None) -> None:
+        if standing is None:
+            return
+        before, self.parked = self.parked, {each.topic: each for each in standing.parked}
+        for topic, parked in self.parked.items():
+            if parked != before.get(topic):
+                log.warning("a topic is parked", **parked.model_dump(include={"topic", "reason", "until", "times"}))
+        for topic in sorted(before.keys() - self.parked.keys()):
+            log.info("a topic is parked no more", topic=topic)
 
     def _send(self) -> bool:
         """Sends what is due, all or nothing; False where it could not be, and is tried again: it may arrive twice."""
@@ -288,8 +303,8 @@ def _event(at: float, message: Received) -> Event:
             return ClaimHeard(at, sequence)
         case ConsumerReport():
             return ConsumerReported(at, message)
-        case ControlRequest(action=action):
-            return OperatorAsked(at, action)
+        case ControlRequest(action=action, topic=topic):
+            return OperatorAsked(at, action, topic)
         case WriteSpeedReport():
             return SpeedsMeasured(at, message.speeds)
 

@@ -130,6 +130,10 @@ class ControllerSettings(BaseModel):
     synchronize_timeout_s: Seconds = 10.0
     """A consumer that a controller finds when it begins, and that is silent for so long, is taken for dead: nothing is
     decided until all others have obeyed it, each after the batch that it is writing."""
+    park_after_s: Seconds = 30.0
+    """A topic whose table refuses whatever it is given for so long is parked: nobody reads it, and nothing is planned
+    for it. It is tried again after twice this time, then after twice as long each time, up to an hour; and by `kcga
+    unpark`. See `docs/lake.md`."""
     speeds_timeout_s: Seconds = 30.0
     """Write speeds older than this are not decided on."""
 

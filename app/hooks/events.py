@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import quote
 
-from domain.messages import ConsumerReport, Decision
+from domain.messages import ConsumerReport, ControllerClaim, Decision
 from domain.partitions import TopicPartition
 
 
@@ -21,6 +21,8 @@ class EventKind(StrEnum):
     """Consumers are gone or given up, and nobody reads their partitions until they have others."""
     LOST = "lost"
     """Retention deleted records before a consumer could read them."""
+    PARKED = "parked"
+    """Nobody reads a topic for a while, because its table takes nothing."""
 
 
 _OF_A_DECISION = {
@@ -71,6 +73,8 @@ class Events:
         self._saturated: frozenset[TopicPartition] = frozenset()
         self._lost: dict[str, int] = {}
         """How many records processes have lost since they began, of those that have lost any."""
+        self._parked: dict[str, float] = {}
+        """The topics that were told of, and since when they are parked."""
 
     def decided(self, decision: Decision) -> Iterator[Event]:
         """What a decision of this controller is told as."""
@@ -96,3 +100,14 @@ class Events:
             self._lost[report.writer] = report.lost
             data = {"consumer": report.consumer, "records": report.lost, "reason": report.reason}
             yield Event(EventKind.LOST, f"lost-{report.incarnation}-{report.lost}", report.sent_at, data)
+
+    def claimed(self, claim: ControllerClaim) -> Iterator[Event]:
+        """What the controller's own claim is told as: a topic that is tried in vain is told of once."""
+        if claim.standing is None:
+            return
+        before = self._parked
+        self._parked = {each.topic: each.since for each in claim.standing.parked}
+        for each in claim.parked:
+            if before.get(each.topic) != each.since:
+                data = each.model_dump(include={"topic", "reason", "since", "until"})
+                yield Event(EventKind.PARKED, f"parked-{each.topic}-{each.since:.3f}", claim.sent_at, data)

@@ -26,7 +26,7 @@ from app.hooks.events import Event, Events
 from app.settings import HookSettings
 from controller.kafka import Received
 from controller.runner import Audience
-from domain.messages import ConsumerReport, Decision
+from domain.messages import ConsumerReport, ControllerClaim, Decision
 from domain.secrecy import masked
 
 log = structlog.get_logger(__name__)
@@ -82,6 +82,8 @@ class Webhook(Audience):
     def heard(self, message: Received) -> None:
         if isinstance(message, ConsumerReport):
             self._take(self._events.heard(message))
+        elif isinstance(message, ControllerClaim):
+            self._take(self._events.claimed(message))
 
     def _take(self, events: Iterable[Event]) -> None:
         for event in events:

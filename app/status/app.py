@@ -19,7 +19,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -72,12 +72,18 @@ class Abilities(Shown):
     """Requests are taken from whoever has the token."""
 
 
+def _whole(action: ControlAction) -> ControlAction:
+    if action is ControlAction.UNPARK:
+        raise ValueError("it needs a topic: kcga unpark names one")
+    return action
+
+
 class ControlBody(BaseModel):
     """What is asked for."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    action: ControlAction
+    action: Annotated[ControlAction, AfterValidator(_whole)]
 
 
 def make_app(

@@ -7,7 +7,7 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from app.status.health import Health
@@ -82,6 +82,8 @@ class Board(Audience):
         """When speeds came last, by the clock here."""
         self._fewest: int | None = None
         self._fewest_over_time: deque[Sample] = deque(maxlen=SAMPLES)
+        self._parked: Set[str] = frozenset()
+        """Topics that nobody is to read now."""
         self._lags: Mapping[TopicPartition, Lag] = {}
         self._records: dict[tuple[int, int], bytes] = {}
         """The newest decisions as they were published, compressed."""
@@ -118,6 +120,7 @@ class Board(Audience):
             match message:
                 case ControllerClaim() if message.epoch == self._epoch:
                     self._claimed_at = at
+                    self._parked = {each.topic for each in message.parked}
                 case WriteSpeedReport():
                     self._measured(message, fewest, at)
             self._fold.receive(message, at)
@@ -161,10 +164,12 @@ class Board(Audience):
         self._version += 1
 
     def _bound(self, speeds: WriteSpeeds) -> int | None:
-        if not speeds.bytes_per_s:
+        parked = self._parked
+        counted = {p: speed for p, speed in speeds.bytes_per_s.items() if p.topic not in parked}
+        if not counted:
             return None
         settings = self._settings.as_decided(self._newest)
-        problem = Problem(speeds.bytes_per_s, settings.consumer_capacity, classes=settings.classes)
+        problem = Problem(counted, settings.consumer_capacity, classes=settings.classes)
         return fewest_bins(Instance.of(problem))
 
     # What it is asked

@@ -96,6 +96,10 @@ class GroupMetrics(Collector):
         solve = SummaryMetricFamily("kcga_solve_seconds", "Time that the solver took.", labels=["group"])
         solve.add_metric([self._group], counts.carried_out + counts.held_back, counts.solve_s)
         yield solve
+        parked = (((each.topic,), 1.0) for each in shown.parked)
+        yield self._gauge(
+            "kcga_topic_parked", "1 for a topic that nobody reads: its table takes nothing.", parked, "topic"
+        )
         lags: Counter[str] = Counter()
         for partition, lag in reading.lags.items():
             lags[partition.topic] += lag.records

@@ -14,6 +14,7 @@ from cli.terminal.glyphs import TopicPalette
 from cli.terminal.screen import GroupScreen
 from controller.decide.creation_limit import limit_sentence
 from domain.group_view.fold import GroupFold, GroupMessage
+from domain.group_view.parked import parked_sentence
 from domain.group_view.rollout import rollout_sentence
 from domain.group_view.sources import sources_sentence
 from domain.group_view.view import GroupView
@@ -87,6 +88,10 @@ def _remarks(settings: Settings, speeds: Sequence[Came[WriteSpeedReport]], told:
     topics = settings.topics
     if told.paused:
         yield "the group is paused: kcga resume ends it"
+    if (claim := told.claim) is not None:
+        for parked in claim.parked:
+            sentence = parked_sentence(parked, claim.sent_at)
+            yield f"{sentence}; kcga unpark {parked.topic} has it tried at once"
     if (rollout := rollout_sentence(told.rollout)) is not None:
         yield f"{rollout}; see kcga rollout"
     if (limit := told.creation_limit) is not None:

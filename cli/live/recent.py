@@ -73,10 +73,14 @@ class Recent:
         return None
 
     @property
+    def claim(self) -> ControllerClaim | None:
+        """The newest."""
+        return next((said for _, said in reversed(self.statements) if isinstance(said, ControllerClaim)), None)
+
+    @property
     def rollout(self) -> RolloutStanding | None:
         """How far the newest controller has come with replacing consumers."""
-        claims = (claim for _, claim in reversed(self.statements) if isinstance(claim, ControllerClaim))
-        return next((claim.rollout for claim in claims), None)
+        return self.claim.rollout if self.claim is not None else None
 
     @property
     def began_at(self) -> float:

@@ -48,7 +48,7 @@ class Done(NamedTuple):
     at: float
     ask: int
     positions: Mapping[TopicPartition, Reached] | None = None
-    """Of a take-over: where reading goes on."""
+    """Of a take-over: where reading goes on. Of a part of a batch: where the next one does."""
 
 
 class Failed(NamedTuple):
@@ -61,6 +61,8 @@ class Failed(NamedTuple):
     """Whether the lake, or its session, is at fault."""
     of_record: bool = False
     """Whether a record is, of what was to be appended: nothing of that is in the table."""
+    of_table: bool = False
+    """Whether the topic's table is: nothing came of what was asked, and nothing will until it is mended."""
 
 
 Event = Looked | Fetched | Done | Failed

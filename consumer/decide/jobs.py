@@ -33,18 +33,25 @@ class Job:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class TakeOver(Job):
-    """Partitions of one topic, all under the starts that held when they were asked for."""
+class OfTable(Job):
+    """What is asked of one topic's table."""
 
     topic: str
+    refused_since: float | None = None
+    """When the table was first found to be at fault; none where it is not, or is no more."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class TakeOver(OfTable):
+    """Partitions of one topic, all under the starts that held when they were asked for."""
+
     partitions: tuple[TopicPartition, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Write(Job):
+class Write(OfTable):
     """What a batch has of one topic, on its way into the lake."""
 
-    topic: str
     version: int
     batch: Batch
     part: Part
@@ -54,11 +61,20 @@ class Write(Job):
     """To be committed once all of it is written."""
     refusal: str = ""
     """What the table said of a record that it refused."""
+    settled: dict[TopicPartition, Reached] = field(default_factory=dict)
+    """How far each partition is in the table, or in the dead letters, where parts of the batch are there."""
+    uncertain: bool = False
+    """Whether what was asked for under this name may be there, or may come yet."""
 
     @property
     def progresses(self) -> bool:
         """Whether nothing is amiss but a record, which is looked for."""
         return not self.failures or (self.failures == 1 and not self.part.is_whole)
+
+    @property
+    def can_be_given_up(self) -> bool:
+        """Whether its table is at fault, and it is known what is there and that nothing more will come."""
+        return self.refused_since is not None and not self.uncertain
 
 
 @dataclass(slots=True)

@@ -5,8 +5,9 @@ obeys, tries again what has failed, takes over what it is to read, commits what 
 the one before is written. One commit is under way at a time, and nothing is obeyed or fetched meanwhile.
 
 Commands are obeyed once nothing that they stop is being written for the first time, so what was fetched of it is
-committed by then; or only gathered, and is dropped: whoever reads it next fetches it again; or it is refused by the
-lake, and the partition is let go without a commit: whoever reads it next seals this process, and finds what is there.
+committed by then; or only gathered, and is dropped: whoever reads it next fetches it again; or its table takes nothing,
+and it is dropped, too, and the partition released where the table ends; or it is not known what the lake does with it,
+and the partition is let go without a commit: whoever reads it next seals this process, and finds what is there.
 Before a partition is read it is taken over (`consumer.decide.takeover`), beside the reading of others, and claimed; it
 is released before a stop is acknowledged. Whatever is interrupted when, the next reader begins at the first record that
 is not in the lake, and nobody else writes it.
@@ -34,7 +35,7 @@ from consumer.decide.parts import Part
 from consumer.decide.rate import Pace, SaturatedRate
 from consumer.decide.reached import Reached
 from consumer.settings import ConsumerSettings
-from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, Cycle, PartitionRef
+from domain.messages import ConsumerCommand, ConsumerReport, ConsumerState, Cycle, PartitionRef, Refusing
 from domain.partitions import TopicPartition
 
 LOOK_EVERY_S = 0.1
@@ -195,7 +196,7 @@ class ConsumerMachine:
                 if isinstance(job, jobs.Write) and event.of_record:
                     self._was_refused(job, event.fault)
                 else:
-                    self._has_failed(job, event.fault, event.of_lake)
+                    self._has_failed(job, event.fault, event.of_lake, event.of_table)
             case _:
                 pass
 
@@ -264,7 +265,7 @@ class ConsumerMachine:
                 else:
                     del self._taking_over[job.topic]
             case jobs.Write():
-                self._has_written(job)
+                self._has_written(job, positions)
             case jobs.Commit():
                 self._has_committed(job)
             case _ if job is self._place:
@@ -274,11 +275,14 @@ class ConsumerMachine:
                 self._note(f"a {'new ' if self.ready else ''}{self._settings.session} is there")
                 self._session, self.ready = None, True
 
-    def _has_failed(self, job: jobs.Job, fault: str, of_lake: bool) -> None:
+    def _has_failed(self, job: jobs.Job, fault: str, of_lake: bool, of_table: bool = False) -> None:
+        if of_table and isinstance(job, jobs.OfTable) and job.refused_since is None:
+            job.refused_since = self._now
         job.fault = fault
         job.failures += 1
         job.try_again_at = self._now + pause_s(job.failures)
         if isinstance(job, jobs.Write):
+            job.uncertain |= not of_table
             self._hold_back(job)
             if self._wrote_at <= job.began:  # it may have failed for want of a session
                 self._want_session()
@@ -301,8 +305,10 @@ class ConsumerMachine:
         place among the commands and the newest that counted."""
         holding, change = self._holding.apply(self._inbox)
         stopped = set(change.stop)
-        if any(write.progresses and stopped & write.positions.keys() for write in self._writes.values()):
-            return
+        for write in self._writes.values():
+            is_settled_soon = write.progresses or (write.can_be_given_up and write.ask is not None)
+            if is_settled_soon and stopped & write.positions.keys():
+                return
         plans = sorted({command.plan for command in self._inbox})
         self._inbox.clear()
         if holding.applied == self._holding.applied:
@@ -311,6 +317,7 @@ class ConsumerMachine:
         self._rate = self._rate.interrupted()
         self._give_up_taking_over(stopped)
         self._gathering.batch.drop(stopped)
+        self._give_up_writing(stopped)
         self._leave_unsettled(stopped)
         self._release(stopped)
         for partition in stopped:
@@ -347,6 +354,15 @@ class ConsumerMachine:
             if not stopped.isdisjoint(job.partitions):
                 del self._taking_over[job.topic]
                 self._asked.withdraw(job)
+
+    def _give_up_writing(self, stopped: Set[TopicPartition]) -> None:
+        """Drops what a table does not take where all of it is stopped: it is released where the table ends."""
+        for write in list(self._writes.values()):
+            if write.can_be_given_up and write.positions.keys() <= stopped:
+                self._claimed |= {p: write.settled[p] for p in write.settled.keys() & write.positions.keys()}
+                self._in_vain[write.topic] = write.part.in_vain_so_far
+                self._due.resumed.append(write.topic)
+                del self._writes[write.topic]
 
     def _leave_unsettled(self, stopped: Set[TopicPartition]) -> None:
         """Lets go of partitions of which the lake has refused rows, without a commit: the claim stays as it is."""
@@ -464,8 +480,10 @@ class ConsumerMachine:
             )
             self._try(self._writes[topic])
 
-    def _has_written(self, write: jobs.Write) -> None:
+    def _has_written(self, write: jobs.Write, positions: Mapping[TopicPartition, Reached]) -> None:
         self._wrote_at = self._now
+        write.refused_since = None
+        write.settled |= positions
         if write.part.is_dead:
             self._has_set_aside(write)
         if (rest := write.part.settled()) is not None:
@@ -490,7 +508,7 @@ class ConsumerMachine:
         part = write.part.refused(self._settings.most_dead_letters)
         if part is None:
             self._name(write)
-            self._has_failed(write, refusal, of_lake=True)
+            self._has_failed(write, refusal, of_lake=True, of_table=True)
             return
         is_first = not write.failures
         write.fault = write.refusal = refusal
@@ -507,7 +525,7 @@ class ConsumerMachine:
         """What follows on what was taken or refused has a name of its own: the lake would pass over it under the one
         before."""
         self._version += 1
-        write.version = self._version
+        write.version, write.uncertain = self._version, False
 
     def _hold_back(self, write: jobs.Write) -> None:
         """Reads no more of a topic whose table does not take its rows: they would only pile up behind them."""
@@ -541,6 +559,16 @@ class ConsumerMachine:
                 yield f"{job.partitions[0]}: cannot be taken over: {job.fault}{more}"
         if self._look.fault is not None:
             yield self._look.fault
+
+    @property
+    def _refusing(self) -> Iterator[Refusing]:
+        """The topics whose tables are at fault."""
+        of_tables: list[jobs.OfTable] = [*self._writes.values(), *self._taking_over.values()]
+        for topic, found in groupby(sorted(of_tables, key=lambda job: job.topic), key=lambda job: job.topic):
+            since = {job.refused_since: job.fault for job in found if job.refused_since is not None}
+            if since:
+                first = min(since)
+                yield Refusing(topic=topic, for_s=self._now - first, reason=since[first])
 
     @property
     def _state(self) -> tuple[ConsumerState, str | None]:
@@ -577,6 +605,7 @@ class ConsumerMachine:
             cycle=cycle,
             lost=self._lost,
             dead_letters=self._dead_letters,
+            refusing=tuple(self._refusing),
             throughput=self._rate.throughput(self._record_bytes, self._look.compression),
         )
         self._actions.append(actions.Send(report))

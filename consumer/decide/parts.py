@@ -39,6 +39,11 @@ class Part:
         """Records that were set aside since the table last took any, once this part of the batch is settled."""
         return self.set_aside + 1 if self.is_dead and not self.is_taken else 0
 
+    @property
+    def in_vain_so_far(self) -> int:
+        """The same, before it is settled."""
+        return 0 if self.is_taken else self.set_aside
+
     def refused(self, most: int) -> "Part | None":
         """What is to be done next, where the table refuses a record of this one; none if `most` are set aside
         already."""

@@ -15,6 +15,7 @@ from controller.decide.group import Group, Member
 from controller.decide.idleness import Idleness
 from controller.decide.interest import Interest
 from controller.decide.mending import class_for, mended, numbered
+from controller.decide.parking import Parking
 from controller.decide.periods import scheduled
 from controller.decide.plan import decide
 from controller.decide.question import Question, Situation, pose, with_room
@@ -60,6 +61,7 @@ class Decider:
         """With the capacity that is learned."""
         self.restraints = Restraints(settings)
         self.interest = Interest()
+        self.parking = Parking(settings.park_after_s)
         self.desired = Assignment()
         """Who reads what once the plan is carried out."""
         self.rollout = Rollout()
@@ -89,14 +91,24 @@ class Decider:
 
     @property
     def sizes(self) -> Mapping[TopicPartition, Size]:
-        """The newest known size of each partition of interest."""
-        return self._sizes.present
+        """The newest known size of each partition of interest, but for what is parked; on trial one weighs nothing."""
+        present, parked, on_trial = self._sizes.present, self.parking.parked, self.parking.on_trial
+        if not (parked or on_trial):
+            return present
+        weighed = {p: Size(0.0) if p.topic in on_trial else size for p, size in present.items()}
+        return {p: size for p, size in weighed.items() if p.topic not in parked}
+
+    @property
+    def _wanted(self) -> frozenset[TopicPartition]:
+        """The partitions of interest, but for what is parked."""
+        named, parked = self.interest.named, self.parking.parked
+        return frozenset(p for p in named if p.topic not in parked) if parked else named
 
     def measured(self, at: float, speeds: WriteSpeeds) -> None:
         """Speeds came. From then on it decides by what consumers have told of themselves, if it is to."""
         self._hear_of(speeds)
         self._sizes.measured(at, speeds)
-        self._idleness.measured(at, speeds, self.interest.named)
+        self._idleness.measured(at, speeds, self._wanted)
         self.restraints.highest.record(at, self.sizes)
 
     def recalled(self, at: float, speeds: WriteSpeeds) -> None:
@@ -122,6 +134,7 @@ class Decider:
         before = member.incarnation if member else None
         if member is None or not self.group.receive(report, at):
             return None
+        self.parking.heard(at, report)
         if before not in (None, member.incarnation) or member.state is ConsumerState.LEAVING:
             self._fallen.add(member.consumer)
         return member
@@ -156,10 +169,16 @@ class Decider:
         self.desired = self.group.assignment
         self.interest.add_read(self.desired.keys())
 
-    def catch_up(self) -> None:
-        """What is gone is to be read by nobody; what a consumer that fell was to read stays with who reads it still."""
-        for partition in self.interest.gone & self.sizes.keys():
+    def catch_up(self, at: float) -> None:
+        """What is gone or parked is to be read by nobody; what a consumer that fell was to read stays with who reads it
+        still."""
+        for partition in self.interest.gone & self._sizes.present.keys():
             self._sizes.forget(partition)
+        self.parking.forget({p.topic for p in self.interest.gone} - {p.topic for p in self.interest.named})
+        self.parking.pass_time(at)
+        if parked := self.parking.parked:
+            self.desired = Assignment({p: c for p, c in self.desired.items() if p.topic not in parked})
+            self._lost = {p: c for p, c in self._lost.items() if p.topic not in parked}
         vanished = self.interest.gone & self.desired.keys()
         if vanished:
             self._vanished |= vanished
@@ -179,7 +198,7 @@ class Decider:
     @property
     def _known(self) -> frozenset[TopicPartition]:
         """What is to be read, once it was measured."""
-        return self.interest.named & (self.sizes.keys() | self._lost.keys())
+        return self._wanted & (self.sizes.keys() | self._lost.keys())
 
     @property
     def _can_rest(self) -> bool:
@@ -342,7 +361,8 @@ class Decider:
 
     def _situation(self, at: float, why: tuple[Trigger, ...]) -> Situation:
         readers = self.group.assignment
-        unweighed = self._lost.keys() & self.interest.named - self.sizes.keys()
+        wanted = self._wanted
+        unweighed = self._lost.keys() & wanted - self.sizes.keys()
         sizes = {} if self.rests(at) else {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
         current = Assignment({p: c for p, c in self.desired.items() if p in readers})
         return Situation(
@@ -352,8 +372,8 @@ class Decider:
             measured_at=self._measured_at,
             current=current,
             gone={p: c for p, c in self._lost.items() if p not in current},
-            named=self.interest.named,
-            missing=self.interest.named - self._sizes.fresh,
+            named=wanted,
+            missing=wanted - self._sizes.fresh,
             paused=self.restraints.paused,
             manual=REPLAN in why,
             limit=self.limit_at(at),
@@ -363,6 +383,7 @@ class Decider:
             unweighed=frozenset(c for p, c in self.desired.items() if p not in sizes),
             class_names=self._class_names,
             prices_gone={c: self.class_of(c).price for c in self.lost},
+            parked={each.topic: each.reason for each in self.parking.standing if each.topic in self.parking.parked},
         )
 
     @property
@@ -376,7 +397,7 @@ class Decider:
         """What a partition of unknown size is taken for; where none is known, all are equal, and consumers full."""
         if self.sizes:
             return Size(math.fsum(size.total for size in self.sizes.values()) / len(self.sizes))
-        return Size(self.settings.packing * max(1, len(self.desired.consumers)) / max(1, len(self.interest.named)))
+        return Size(self.settings.packing * max(1, len(self.desired.consumers)) / max(1, len(self._wanted)))
 
     def _made_possible(
         self, question: Question, plan: Assignment, classes: Mapping[ConsumerId, ConsumerClass]
@@ -428,7 +449,8 @@ class Decider:
 
     def _with_unmeasured(self, plan: Mapping[TopicPartition, ConsumerId]) -> Assignment:
         """The plan, and the partitions that have no speed yet where they are: what is not known is not moved."""
-        unmeasured = {p: c for p, c in self.desired.items() if p in self.interest.named and p not in plan}
+        wanted = self._wanted
+        unmeasured = {p: c for p, c in self.desired.items() if p in wanted and p not in plan}
         return Assignment({**unmeasured, **plan})
 
     # Which consumers there are to be

@@ -88,6 +88,7 @@ class SolveFailed:
 class OperatorAsked:
     at: float
     action: ControlAction
+    topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

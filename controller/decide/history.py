@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from controller.decide.commands import Claim
 from controller.decide.former_writers import STRANGERS, Reach
+from controller.decide.parking import tried_at_once
 from domain.messages import (
     ConsumerReport,
     ConsumerState,
@@ -18,6 +19,7 @@ from domain.messages import (
     ControllerClaim,
     ControlRequest,
     MessageToController,
+    ParkedTopic,
     RolloutStanding,
 )
 from domain.partitions import TopicPartition
@@ -49,6 +51,10 @@ class Beginning:
     """The newest that were told before: last known ones, of any age."""
     rollout: RolloutStanding | None = None
     """How far consumers were replaced, if the newest claim says it."""
+    parked: tuple[ParkedTopic, ...] = ()
+    """See `Standing`."""
+    parked_told_at: float = 0.0
+    """When that was said, by the clock of the controller that said it."""
 
 
 def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | None = None) -> Beginning:
@@ -62,12 +68,14 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
     """
     epoch, paused = 0, False
     rollout: RolloutStanding | None = None
+    parked: tuple[ParkedTopic, ...] = ()
+    told_at = 0.0
     unsealed: dict[str, Reach] = {}
     settled: tuple[str, ...] = ()
     of_strangers: Reach = None
     if claim is not None:
         epoch, paused, settled = claim.epoch, claim.paused, claim.settled
-        rollout = claim.rollout
+        rollout, (parked, told_at) = claim.rollout, _parked(claim)
         of_strangers = None if claim.may_read is None else frozenset()
         unsealed.update(dict.fromkeys((*claim.unsealed, *claim.members)))
         for writer, read in (claim.may_read or {}).items():
@@ -79,7 +87,7 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
                 epoch = _higher(epoch, message.epoch)
             case ControllerClaim():
                 epoch, paused, settled = _higher(epoch, message.epoch), message.paused, message.settled
-                rollout = message.rollout
+                rollout, (parked, told_at) = message.rollout, _parked(message)
                 unsealed.update(dict.fromkeys((*message.unsealed, *message.members)))
             case ConsumerReport(state=ConsumerState.LEAVING):
                 epoch = _higher(epoch, message.applied_epoch)
@@ -96,10 +104,20 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
                 rollout = (rollout or RolloutStanding()).model_copy(update={"paused": True})
             case ControlRequest(action=ControlAction.RESUME_ROLLOUT):
                 rollout = None
+            case ControlRequest(action=ControlAction.UNPARK, topic=topic):
+                parked = tuple(tried_at_once(each, told_at) if each.topic == topic else each for each in parked)
             case ControlRequest():
                 pass
     unsealed = {writer: unsealed[writer] for writer in sorted(unsealed.keys() - set(settled))}
-    return Beginning(epoch + 1, paused, unsealed, settled, of_strangers, rollout=rollout)
+    return Beginning(
+        epoch + 1, paused, unsealed, settled, of_strangers, rollout=rollout, parked=parked, parked_told_at=told_at
+    )
+
+
+def _parked(claim: ControllerClaim) -> tuple[tuple[ParkedTopic, ...], float]:
+    """What is parked by it, and when it says so, if there is any."""
+    parked = claim.standing.parked if claim.standing is not None else ()
+    return parked, claim.sent_at if parked else 0.0
 
 
 def can_be_followed(claim: ControllerClaim) -> bool:

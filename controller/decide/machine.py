@@ -137,6 +137,7 @@ class Controller:
                 self._decider.restraints.paused = beginning.paused
                 if beginning.rollout is not None:
                     self._decider.rollout.inherit(beginning.rollout)
+                self._decider.parking.inherit(beginning.parked, self._now - beginning.parked_told_at)
                 for decision in decided:
                     self._decider.restraints.was_decided(decision.decided_at, decision)
                 self.group.former.inherit(beginning.unsealed, beginning.settled, beginning.of_strangers)
@@ -180,6 +181,8 @@ class Controller:
             case OperatorAsked(action=ControlAction.RESUME_ROLLOUT):
                 self._decider.limit = None
                 self._decider.rollout.resume()
+            case OperatorAsked(action=ControlAction.UNPARK, topic=topic):
+                self._decider.parking.unpark(self._now, topic)
             case OperatorAsked(action=action):
                 self._decider.restraints.paused = action is ControlAction.PAUSE
                 self._claimed_at = -math.inf
@@ -203,7 +206,7 @@ class Controller:
             if not self._synchronized:
                 return commands
             self._decider.take_as_found()
-        self._decider.catch_up()
+        self._decider.catch_up(self._now)
         commands += [*self._tell(), *self._give_readers(), *self._rest(), *self._renew()]
         return [*commands, *self._carry_out(), *self._watch()]
 
@@ -233,6 +236,7 @@ class Controller:
             rollout=self._decider.rollout.standing(self.group.alive),
             classes=by_class({consumer: self.group[consumer].class_name for consumer in self.group.alive}),
             rests=self._decider.rests(self._now),
+            parked=self._decider.parking.standing,
         )
 
     # Synchronize

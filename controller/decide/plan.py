@@ -82,6 +82,7 @@ def decide(
         consumers_before=question.consumers_before,
         price_before=question.price_before if problem.classes else None,
         classes=by_class({consumer: of.name for consumer, of in plan.classes.items()}),
+        parked=dict(situation.parked),
         saturated=saturated(write_speeds, situation.named, problem.largest, _packed_largest(problem)),
         assignment=tuple(
             PlannedPartition(

@@ -59,6 +59,8 @@ class Situation:
     """The class of each consumer that there is, or is about to be; nothing is said where there are no classes."""
     prices_gone: Mapping[ConsumerId, float] = field(default_factory=dict)
     """What each consumer cost of which partitions are `gone`, in ordinary ones."""
+    parked: Mapping[str, str] = field(default_factory=dict)
+    """Topics that are left out, and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ def explain(decision: Decision) -> Iterator[str]:
         yield from _section("Why it is not carried out:", held_back or [decision.reason])
     yield from _section("Of its consumers are:", _classes(decision))
     yield from _moves(decision)
+    yield from _section("What has no reader, because its table takes nothing:", _parked(decision))
     yield from _section("What no plan can mend:", _alerts(decision))
     yield from _origin(decision)
 
@@ -98,6 +99,11 @@ def _move(entry: PlannedPartition, capacity: float | None) -> str:
     share = f", {entry.speed / capacity:.0%} of a consumer" if capacity else ""
     reason = f": {entry.reason}" if entry.reason else ""
     return f"{entry.key} {route} ({entry.speed:,.0f} bytes/s{backlog}{share}){reason}"
+
+
+def _parked(decision: Decision) -> Iterator[str]:
+    for topic, reason in decision.parked.items():
+        yield f"{topic} is parked: {reason}; kcga unpark {topic} has it tried at once"
 
 
 def _alerts(decision: Decision) -> Iterator[str]:

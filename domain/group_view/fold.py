@@ -85,6 +85,7 @@ class GroupFold:
         self._highest_lag: int | None = None
         self._bytes = 0
         self._records = 0
+        self._dead_letters = 0
         self._invalid = 0
         self._counted_at = -math.inf
         self._consumers_over_time: deque[Sample] = deque(maxlen=SAMPLES)
@@ -153,10 +154,13 @@ class GroupFold:
         """Whether it may change how many consumers there are."""
         processes = self._processes.setdefault(report.consumer, {})
         changed = report.incarnation not in processes
+        if changed:
+            self._dead_letters += report.dead_letters
         process = processes.setdefault(report.incarnation, _Process(report, at, at))
         process.began = min(process.began, at)
         if report.sequence > process.newest.sequence:
             changed |= report.state is not process.newest.state or self._is_silent(process)
+            self._dead_letters += max(0, report.dead_letters - process.newest.dead_letters)
             process.newest, process.heard_at = report, at
         if len(processes) > PROCESSES:
             del processes[min(processes, key=lambda incarnation: (processes[incarnation].began, incarnation))]
@@ -222,6 +226,8 @@ class GroupFold:
             controller_epoch=self._epoch,
             rollout=self._claim.rollout if self._claim else None,
             rests=standing is not None and standing.rests,
+            parked=self._claim.parked if self._claim else (),
+            dead_letters=self._dead_letters,
             consumers=consumers,
             transits=self._transits(consumers, speeds, unmeasured),
             speeds=speeds,
@@ -254,6 +260,7 @@ class GroupFold:
     ) -> tuple[Transit, ...]:
         """The partitions of interest that are not read by whom the newest plan names, or by nobody."""
         plan = self._decisions.plan
+        parked = {each.topic for each in self._claim.parked} if self._claim else set()
         readers: dict[TopicPartition, set[ConsumerId]] = {}
         for consumer in consumers:
             if not consumer.silent:
@@ -263,6 +270,8 @@ class GroupFold:
         for partition in sorted(speeds.keys() | unmeasured if self._speeds else plan.keys()):
             planned = plan.get(partition)
             read_by = readers.get(partition, set())
+            if partition.topic in parked:
+                continue
             target = planned.consumer if planned else None
             if read_by and (target is None or read_by == {target} or self._is_given_up(target)):
                 continue

@@ -90,6 +90,14 @@ class RolloutPicture(Shown):
     """How far it is; null where there is nothing to say."""
 
 
+class ParkedPicture(Shown):
+    topic: str
+    reason: str
+    since: float
+    until: float
+    """When it is tried again; times are by the clock of the controller that parked it."""
+
+
 class GroupPicture(Shown):
     """Everything that the page draws but the past."""
 
@@ -105,6 +113,10 @@ class GroupPicture(Shown):
     """The worst first."""
     controller: ControllerPicture
     rollout: RolloutPicture
+    parked: tuple[ParkedPicture, ...]
+    """Topics that nobody reads for a while, because their tables take nothing; in ascending order."""
+    dead_letters: int
+    """Records that tables refused, by the consumers that were heard of, since they began."""
     capacity: float
     """Of an ordinary consumer, as the next."""
     packing_capacity: float
@@ -178,6 +190,8 @@ def picture(
         clocks=tuple(ClockPicture(sender=str(sender), ahead_s=ahead) for sender, ahead in apart(ahead_s).items()),
         controller=controller,
         rollout=_rollout(view.rollout),
+        parked=tuple(ParkedPicture(**each.model_dump(exclude={"times"})) for each in view.parked),
+        dead_letters=view.dead_letters,
         capacity=classes[0].capacity,
         packing_capacity=packing_capacity,
         migration_weight=migration_weight,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from domain.assignment import ConsumerId
 from domain.consumer_class import ORDINARY
 from domain.group_view.decision_log import DecisionRecord, DecisionTotals
-from domain.messages import ConsumerState, RolloutStanding
+from domain.messages import ConsumerState, ParkedTopic, RolloutStanding
 from domain.partitions import TopicPartition
 from domain.speeds import MeasuredBy
 
@@ -79,10 +79,14 @@ class GroupView:
     """By the newest claim; None where it says nothing of it."""
     rests: bool
     """Nobody reads, and nobody has to: there is nothing to read, by the newest claim."""
+    parked: tuple[ParkedTopic, ...]
+    """Topics that nobody is to read for a while, by the newest claim."""
+    dead_letters: int
+    """Records that their tables refused, of all consumers that were heard of since they began."""
     consumers: tuple[ConsumerView, ...]
     """In ascending order; those that have left are left out."""
     transits: tuple[Transit, ...]
-    """Partitions without a reader or on the move, in ascending order."""
+    """Partitions without a reader or on the move, in ascending order; what is parked is left out."""
     speeds: Mapping[TopicPartition, float]
     """Write speeds in bytes/s as the monitor's newest report has them."""
     unmeasured: frozenset[TopicPartition]

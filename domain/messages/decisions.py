@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from domain.messages.codec import Count, EpochSeconds, Message, Part, PartitionRef, SpeedBytesPerS, Words
+from domain.messages.codec import Count, EpochSeconds, Message, Part, PartitionRef, SpeedBytesPerS, Topic, Words
 from domain.messages.metadata import ConsumerNumber, ConsumersByClass
 
 Figure = Annotated[float, Field(ge=0, le=1e100)]
@@ -137,6 +137,8 @@ class Decision(Message):
     """What those cost, in ordinary consumers; null where there are no others."""
     classes: ConsumersByClass = Field(default_factory=dict)
     """Of the consumers that the plan gives partitions."""
+    parked: dict[Topic, Words] = Field(default_factory=dict)
+    """Topics that the plan leaves out, because their tables take nothing, and what these say."""
     assignment: tuple[PlannedPartition, ...]
 
     @property

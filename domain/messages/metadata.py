@@ -131,6 +131,15 @@ class Throughput(Part):
     """Bytes of records for each byte that the brokers sent, if known."""
 
 
+class Refusing(Part):
+    """A topic whose table does not take what it is given, and will not until its owner has mended it."""
+
+    topic: Topic
+    for_s: Amount
+    """How long the consumer has tried in vain."""
+    reason: Words
+
+
 class ConsumerReport(Message):
     """From a consumer, after every change of its state, after every cycle, and as a heartbeat."""
 
@@ -157,6 +166,8 @@ class ConsumerReport(Message):
     """Offsets that were deleted before it could read them, since it began."""
     dead_letters: Count = 0
     """Records that it wrote to the dead letters, since it began, because their topics' tables refuse them."""
+    refusing: tuple[Refusing, ...] = ()
+    """By topic, in ascending order."""
     throughput: Throughput | None = None
     """None until it has had enough to do for some cycles."""
 
@@ -198,6 +209,20 @@ class RolloutStanding(Part):
     resumes."""
 
 
+class ParkedTopic(Part):
+    """A topic whose table takes nothing: nobody reads it until `until`. From then on it is on trial, until a consumer
+    has written of it."""
+
+    topic: Topic
+    reason: Words
+    """What the table said last."""
+    since: EpochSeconds
+    """When it was parked first, in a row."""
+    until: EpochSeconds
+    times: Count
+    """How often in a row it was parked, since an operator last had it tried."""
+
+
 class Standing(Part):
     """How the group stands with a controller, as far as its plans rest on what nobody else says."""
 
@@ -217,6 +242,12 @@ class Standing(Part):
     """Of those that plans can count on."""
     rests: bool = False
     """Nobody reads, and nobody has to: there is nothing to read."""
+    parked: tuple[ParkedTopic, ...] = ()
+    """Also those on trial; by topic, in ascending order."""
+
+    def parked_at(self, at: float) -> tuple[ParkedTopic, ...]:
+        """Those that nobody reads then, by the clock of who says so."""
+        return tuple(each for each in self.parked if at < each.until)
 
 
 class ControllerClaim(Message):
@@ -256,6 +287,11 @@ class ControllerClaim(Message):
     def rollout(self) -> RolloutStanding | None:
         return self.standing.rollout if self.standing is not None else None
 
+    @property
+    def parked(self) -> tuple[ParkedTopic, ...]:
+        """The topics that nobody reads when it is sent."""
+        return self.standing.parked_at(self.sent_at) if self.standing is not None else ()
+
 
 class ControlAction(StrEnum):
     PAUSE = "pause"
@@ -267,6 +303,8 @@ class ControlAction(StrEnum):
     """No consumer is replaced any more for what it began with, until `RESUME_ROLLOUT`."""
     RESUME_ROLLOUT = "resume the rollout"
     """Go on, also after a consumer that did not become ready."""
+    UNPARK = "unpark"
+    """Have a parked topic read again, since its table is mended."""
 
 
 class ControlRequest(Message):
@@ -274,6 +312,8 @@ class ControlRequest(Message):
 
     kind: Literal["control"] = "control"
     action: ControlAction
+    topic: Topic | None = None
+    """Of `UNPARK` only."""
     sent_at: EpochSeconds
 
 

@@ -7,7 +7,7 @@ from app.status.metrics import GroupMetrics
 from controller.decide.machine import State
 from controller.settings import ControllerSettings
 from domain.consumer_class import ConsumerClass
-from domain.messages import ControllerClaim, Standing
+from domain.messages import ControllerClaim, ParkedTopic, Standing
 from tests.sandbox.watch_messages import BEGAN, decision, report, write_speeds
 
 SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0)
@@ -50,6 +50,15 @@ def board_of_classes(large: float, ordinary: float) -> Board:
     standing = Standing(began_at=BEGAN, counted_on=(1, 2), classes={"large": (1,)})
     board.heard(ControllerClaim(epoch=1, incarnation="a", sent_at=BEGAN, standing=standing))
     return board
+
+
+def claim_with_parked(*topics: str, at: float = BEGAN, until: float = BEGAN + 60) -> ControllerClaim:
+    parked = tuple(
+        ParkedTopic(topic=topic, reason=f"{topic}: another type", since=BEGAN - 60, until=until, times=2)
+        for topic in topics
+    )
+    standing = Standing(began_at=BEGAN - 90, counted_on=(1, 2), parked=parked)
+    return ControllerClaim(epoch=7, incarnation="a", sequence=int(at - BEGAN) + 1, sent_at=at, standing=standing)
 
 
 def registry_of(board: Board, *, by_partition: bool = True) -> CollectorRegistry:

@@ -19,7 +19,8 @@ from app.settings import HookSettings
 from domain.messages import ConsumerReport, Decision, SaturatedPartition
 from sandbox.ports import LOOPBACK, free_port
 from tests.app.receiver import WITHIN_S, Receive
-from tests.sandbox.watch_messages import decision, report
+from tests.app.status_messages import claim_with_parked
+from tests.sandbox.watch_messages import BEGAN, decision, report
 
 AT = 1_700_000_000.0
 KEY = bytes(range(32))
@@ -95,6 +96,25 @@ def test_lost_records_are_told_once_however_often_they_are_reported() -> None:
     told = [list(events.heard(each)) for each in (lost(0), lost(3), lost(3), lost(9), lost(3), lost(1, "b"))]
     assert [[each.data["records"] for each in found] for found in told] == [[], [3], [], [9], [], [1]]
     assert len({each.id for found in told for each in found}) == 3
+
+
+def test_a_parked_topic_is_told_once_until_it_was_written_again() -> None:
+    events, claims = (
+        Events(),
+        [
+            claim_with_parked(),
+            claim_with_parked("orders"),
+            claim_with_parked("orders", at=BEGAN + 2),
+            claim_with_parked("orders", at=BEGAN + 61),  # on trial
+            claim_with_parked("orders", at=BEGAN + 63, until=BEGAN + 99),
+            claim_with_parked(at=BEGAN + 99),
+        ],
+    )
+    told = [event for claim in claims for event in events.claimed(claim)]
+    assert [(event.kind, event.data["topic"], event.data["reason"]) for event in told] == [
+        (EventKind.PARKED, "orders", "orders: another type")
+    ]
+    assert len(list(events.claimed(claim_with_parked("orders", at=BEGAN + 100, until=BEGAN + 200)))) == 1
 
 
 def test_a_signature_is_that_of_the_specification() -> None:

@@ -57,10 +57,16 @@ def nothing_asked(asked: Asked) -> None:
     asked.away = False
 
 
-@pytest.mark.parametrize("action", list(ControlAction))
+@pytest.mark.parametrize("action", sorted(set(ControlAction) - {ControlAction.UNPARK}))
 def test_with_the_token_a_request_is_passed_on(client: httpx.Client, asked: Asked, action: ControlAction) -> None:
     answer = client.post("/api/control", json={"action": action.value}, headers=WITH_TOKEN)
     assert (answer.status_code, asked.actions) == (202, [action])
+
+
+def test_what_needs_a_topic_is_refused(client: httpx.Client, asked: Asked) -> None:
+    answer = client.post("/api/control", json={"action": "unpark"}, headers=WITH_TOKEN)
+    assert (answer.status_code, asked.actions) == (422, [])
+    assert "kcga unpark names one" in answer.json()["reason"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,15 @@ from controller.settings import ControllerSettings
 from domain.group_view.picture import ConsumerPicture, course
 from domain.group_view.view import Sample
 from domain.messages import ControllerClaim
-from tests.app.status_messages import SETTINGS, Clock, board_of_classes, registry_of, told_board
+from tests.app.status_messages import (
+    SETTINGS,
+    Clock,
+    board_of_classes,
+    claim_with_parked,
+    registry_of,
+    told_board,
+)
+from tests.app.test_status_metrics import value
 from tests.sandbox.watch_messages import BEGAN, decision, report, resting, write_speeds
 
 
@@ -89,6 +97,28 @@ def test_a_picture_is_made_anew_only_after_a_change(monkeypatch: pytest.MonkeyPa
     board.heard(report(2, BEGAN + 2, sequence=2))
     assert board.picture().version > first.version
     assert consumer(board, 2).partitions == ()
+
+
+def test_what_is_parked_is_told_and_is_neither_unread_nor_load() -> None:
+    board = told_board()
+    board.heard(report(1, BEGAN, sequence=2).model_copy(update={"dead_letters": 3}))
+    board.heard(report(2, BEGAN, "orders-9", sequence=2).model_copy(update={"dead_letters": 2}))
+    board.heard(claim_with_parked("clicks", "orders"))
+    board.heard(write_speeds(BEGAN, {"orders-9": 130.0, "orders-1": 90.0, "other-0": 1.0}))
+    shown = board.picture()
+    assert [(each.topic, each.reason) for each in shown.parked] == [
+        ("clicks", "clicks: another type"),
+        ("orders", "orders: another type"),
+    ]
+    assert (shown.dead_letters, [each.topic for each in shown.unread], shown.fewest_consumers) == (5, ["other"], 1)
+    assert value(registry_of(board), "kcga_topic_parked", topic="orders") == 1
+    assert value(registry_of(board), "kcga_topic_parked", topic="other") is None
+
+
+def test_what_is_on_trial_is_not_parked() -> None:
+    board = told_board()
+    board.heard(claim_with_parked("orders", at=BEGAN + 61))
+    assert board.picture().parked == ()
 
 
 def test_a_leader_is_ready_as_long_as_speeds_are_fresh() -> None:

@@ -14,7 +14,15 @@ from app.status.groups import ShownGroup, make_groups_app
 from app.status.server import StatusServer
 from app.telemetry.process import process_registry
 from domain.messages import ControlAction, TopicsOfSource
-from tests.app.status_messages import HOSTILE, SETTINGS, Clock, board_of_classes, registry_of, told_board
+from tests.app.status_messages import (
+    HOSTILE,
+    SETTINGS,
+    Clock,
+    board_of_classes,
+    claim_with_parked,
+    registry_of,
+    told_board,
+)
 from tests.page_watch import DESKTOP, PHONE, opened, serious_faults
 from tests.sandbox.watch_messages import BEGAN, decision, report, resting, write_speeds
 
@@ -123,6 +131,21 @@ def test_a_group_in_which_nobody_has_to_read_says_so(browser: Browser) -> None:
     ):
         expect(page.locator("#t-partitions-note")).to_have_text("nothing to read: nobody reads until there is")
         expect(page.locator("#unread")).to_be_hidden()
+        assert serious_faults(page) == []
+
+
+def test_topics_that_are_parked_are_named_with_why_and_dead_letters_are_counted(
+    browser: Browser, served: Served
+) -> None:
+    with opened(browser, served.url) as page:
+        expect(page.locator("#t-refused")).to_have_text("0")
+        expect(page.locator("#t-refused-note")).to_have_text("no topic parked")
+        served.board.heard(report(1, BEGAN, sequence=2).model_copy(update={"dead_letters": 1_200}))
+        served.board.heard(claim_with_parked("orders", HOSTILE))
+        expect(page.locator("#t-refused")).to_have_text("1,200")
+        expect(page.locator("#t-refused-note")).to_have_text("2 topics parked")
+        expect(page.locator("#standing")).to_contain_text("orders is parked: orders: another type")
+        assert page.locator("body script").count() == 0
         assert serious_faults(page) == []
 
 

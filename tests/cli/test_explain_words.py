@@ -148,6 +148,13 @@ def test_a_record_of_an_older_version_can_be_told() -> None:
     assert "the group starts with 1 consumer" in words
 
 
+def test_what_is_parked_is_told_with_why() -> None:
+    left_out = decision(1, BEGAN, {"orders-0": (None, 1)}).model_copy(update={"parked": {"clicks": "another type"}})
+    words = told(left_out)
+    assert "What has no reader, because its table takes nothing:" in words
+    assert "clicks is parked: another type; kcga unpark clicks has it tried at once" in words
+
+
 EPOCHS = [decision(number, BEGAN, {}, epoch=epoch) for epoch, number in ((2, 3), (2, 3), (2, 1), (1, 4), (1, 2))]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from rich.console import Console
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from app.errors import KcgaError
 from app.settings import Settings, load
@@ -28,6 +28,7 @@ from domain.messages import (
     ControlRequest,
     CreationLimit,
     Decision,
+    ParkedTopic,
     PartitionRef,
     Restraint,
     RolloutStanding,
@@ -167,6 +168,30 @@ def test_a_rollout_that_has_stopped_is_told_by_status_and_says_what_to_do(
     assert "Consumers begin with revision 5f." in asked.stdout
     assert "To be replaced: 1, 2." in asked.stdout
     assert "kcga rollout undo" in asked.stdout
+
+
+def test_what_is_parked_is_told_by_status_and_can_be_asked_for(small: Settings, group: Group, tmp_path: Path) -> None:
+    running(group, load=50.0)
+    file = str(tmp_path / "small.toml")
+
+    def asked(topic: str) -> Result:
+        return CliRunner().invoke(app, ["unpark", topic, "--settings", file])
+
+    assert "orders is not parked: no topic is" in str(asked("orders").exception)
+    now = time.time()
+    parked = ParkedTopic(topic="orders", reason="/lake/orders: another type", since=now - 90, until=now + 30, times=1)
+    standing = Standing(began_at=now - 200, counted_on=(1, 2), parked=(parked,))
+    group.say(ControllerClaim(epoch=4, incarnation="a", sequence=1, sent_at=now, standing=standing))
+    console = Console(width=110)
+    with console.capture() as captured:
+        print_status(small, console)
+    said = "orders is parked for 90 s, and tried again in 30 s: /lake/orders: another type; kcga unpark orders"
+    assert said in captured.get()
+    assert [each.topic for each in GroupPicture.model_validate_json(status_json(small)).parked] == ["orders"]
+    assert plan_now(small).parked == {"orders": "/lake/orders: another type"}
+    assert "clicks is not parked: it must be one of orders" in str(asked("clicks").exception)
+    assert "was asked to unpark orders" in asked("orders").stdout
+    assert plan_now(small).parked == {}
 
 
 def test_who_asks_for_a_rollout_of_which_nobody_speaks_is_told_so(

@@ -10,7 +10,8 @@ steps are looked at.
 The rules of the lake and of Kafka here are those that were seen in the real ones: an append whose name is not newer
 than the newest of its writer is passed over with a success, one that a newer name of its writer overtook under way is
 refused, and a fenced producer's commit is refused. An append that has a record which the table refuses is told so, and
-its name is taken by then, where it was asked for before; a dead letter is there once, by the name of its record.
+its name is taken by then, where it was asked for before; a dead letter is there once, by the name of its record. Where
+the table takes nothing at all, an append is told that nothing came of it, whatever comes of those before it.
 """
 
 from collections import deque
@@ -20,6 +21,7 @@ from enum import Enum, auto
 from functools import cache
 from typing import NamedTuple
 
+from consumer.decide import jobs
 from consumer.decide.machine import ConsumerMachine
 from domain.messages import Action
 from domain.partitions import TopicPartition
@@ -137,6 +139,15 @@ class Releasing(ConsumerMachine):
         self._claimed = claimed
 
 
+class Hasty(ConsumerMachine):
+    """Takes a refusal for the end of all that was asked before."""
+
+    def _has_failed(self, job: jobs.Job, fault: str, of_lake: bool, of_table: bool = False) -> None:
+        super()._has_failed(job, fault, of_lake, of_table)
+        if isinstance(job, jobs.Write):
+            job.uncertain = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
     """Which of its guards are in force, and what can befall it."""
@@ -169,8 +180,12 @@ class Protocol:
     """The lake may refuse what a take-over asks of it, or carry it out and not say so."""
     refused: tuple[int, int] | None = None
     """The partition and the offset of a record that the table refuses."""
+    takes_nothing: bool = False
+    """The table refuses whatever it is given."""
     mends: bool = False
-    """The table may take it from some moment on."""
+    """The table may take all from some moment on."""
+    gives_up_what_is_certain: bool = True
+    """Who lets go of a partition whose table takes nothing releases it only where nothing more can come."""
     takes_refused_names: bool = True
     """A refusal is told once nothing under its name can come any more."""
     names_dead_letters_by_record: bool = True
@@ -192,6 +207,7 @@ class Protocol:
     @property
     def consumers(self) -> Consumers:
         machine = ConsumerMachine if self.claims_what_is_unsettled else Releasing
+        machine = machine if self.gives_up_what_is_certain else Hasty
         return _consumers(self.records, self.at_once, machine)
 
     def wrong(self, world: World) -> str | None:
@@ -314,13 +330,13 @@ class Protocol:
                     if sum(append.writer == number for append in world.under_way) < 2:
                         yield self._has_happened(world, number, Failed(place))  # no answer, or a refusal
                         if world.versions[number] >= version:  # by this request, or by the one before
-                            yield self._has_happened(world, number, Succeeded(place))
+                            yield self._has_happened(world, number, Succeeded(place, _ends(waiting.rows)))
                     yield from self._refused(world, number, place, waiting)
                 case SetAside(record):
                     if world.on_their_way.count((number, record)) < 2:
                         yield self._has_happened(world, number, Failed(place))
                     if self._is_set_aside(world, number, record):
-                        yield self._has_happened(world, number, Succeeded(place))
+                        yield self._has_happened(world, number, Succeeded(place, _ends((record,))))
                 case Commits(commits):
                     yield self._committed(world, number, place, commits)
                 case TakingOver():
@@ -333,7 +349,7 @@ class Protocol:
                 yield performed.having(number, process._replace(late=left))
 
     def _refused(self, world: World, number: int, place: int, write: Write) -> Iterator[World]:
-        """An append of these rows is told that the table refuses one."""
+        """An append of these rows is told that the table refuses one, or all."""
         appends = [each for each in world.under_way if (each.writer, each.version) == (number, write.version)]
         if not self._refuses(world, write.rows) or (number, write.rows) in world.log:
             return
@@ -341,12 +357,13 @@ class Protocol:
             left = list(world.under_way)
             left.remove(refused)
             told = world._replace(under_way=tuple(left))
-            if len(appends) > 1 and self.takes_refused_names:
+            if len(appends) > 1 and self.takes_refused_names and not self.takes_nothing:
                 told = _named(told, number, write.version)
-            yield self._has_happened(told, number, Failed(place, of_record=True))
+            kind = Failed(place, of_record=not self.takes_nothing, of_table=self.takes_nothing)
+            yield self._has_happened(told, number, kind)
 
     def _refuses(self, world: World, rows: Rows) -> bool:
-        return self.refused in rows and not world.mended
+        return (self.takes_nothing or self.refused in rows) and not world.mended
 
     def _worked_on(self, world: World, place: int) -> World:
         """The lake begins with an append, or passes over it; writes what it has begun, or refuses it."""
@@ -539,6 +556,11 @@ def _named(world: World, number: int, version: int) -> World:
             )
         ),
     )
+
+
+def _ends(rows: Rows) -> Rows:
+    """Where the partitions of these rows go on."""
+    return tuple(sorted({partition: offset + 1 for partition, offset in sorted(rows)}.items()))
 
 
 def _settled(world: World, partitions: int) -> tuple[tuple[int, ...], ...]:

@@ -89,7 +89,7 @@ class Succeeded(NamedTuple):
 
     place: int
     positions: Rows = ()
-    """Of a take-over."""
+    """Where partitions go on: of a take-over, and of what is written."""
 
 
 class Failed(NamedTuple):
@@ -97,6 +97,7 @@ class Failed(NamedTuple):
     """By its place among all that it waits for."""
     of_lake: bool = True
     of_record: bool = False
+    of_table: bool = False
 
 
 class Leave(NamedTuple):
@@ -182,8 +183,9 @@ class _Running:
             case Succeeded(place, positions):
                 found = {partition_of(each): Reached(offset) for each, offset in positions}
                 return events.Done(NOW, self.waits_for.pop(place), found)
-            case Failed(place, of_lake, of_record):
-                return events.Failed(NOW - LONGEST_S, self.waits_for.pop(place), "refused", of_lake, of_record)
+            case Failed():
+                place, *kinds = what
+                return events.Failed(NOW - LONGEST_S, self.waits_for.pop(place), "refused", *kinds)
             case Leave():
                 self.stop = True
                 return events.Looked(NOW, stop=True)
@@ -234,7 +236,7 @@ class _Running:
                 self.held_back.add(topic)
                 self.reading.update((each, reached.offset) for each, reached in began.items())
             case actions.Resume(topic):
-                self.held_back.remove(topic)
+                self.held_back.discard(topic)
             case actions.Send(report):
                 self.obeyed, self.left = report.applied.sequence, report.state is ConsumerState.LEAVING
             case actions.Fetch():

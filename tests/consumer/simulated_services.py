@@ -25,7 +25,7 @@ from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.lake import LAST_VERSION
 from consumer.session import LakeError
-from consumer.sink import RefusedError
+from consumer.sink import RefusedError, TableError
 from domain.assignment import ConsumerId
 from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef
 from domain.partitions import OffsetRange, TopicPartition
@@ -63,7 +63,9 @@ class Services:
         """Commits of what was not in the lake."""
         self.leaderless: set[TopicPartition] = set()
         self.refusing: set[str] = set()
-        """Topics whose tables take nothing."""
+        """Topics whose tables take nothing, nobody knows why."""
+        self.at_fault: set[str] = set()
+        """Topics whose tables take nothing, and say so."""
         self.answers_nothing: set[str] = set()
         """Topics whose tables take what they are given, and say that they do not."""
         self.refuses_commits = False
@@ -279,6 +281,8 @@ class _Lake:
         services.pass_by("write", self._name)
         if topic in services.refusing:
             raise LakeError(f"{topic}: refused")
+        if topic in services.at_fault:
+            raise TableError(f"{topic}: another type")
         if version > services.versions[topic, self._writer]:
             services.versions[topic, self._writer] = version
             records = _records(topic, rows)

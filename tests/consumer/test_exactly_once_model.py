@@ -82,6 +82,19 @@ def test_a_record_that_the_table_refuses_is_in_the_dead_letters_once_and_all_oth
 
 
 @pytest.mark.parametrize(
+    "protocol",
+    [
+        Protocol(takes_nothing=True, mends=True, processes=2),
+        Protocol(takes_nothing=True, mends=True, at_once=2, zombies=False, given=Given.FORGOTTEN, processes=2),
+        pytest.param(Protocol(takes_nothing=True, mends=True, zombies=False), marks=pytest.mark.slow),
+    ],
+    ids=["of two", "nobody is named", "of three that die"],
+)
+def test_a_table_that_takes_nothing_is_let_go_and_has_each_record_once_when_it_is_mended(protocol: Protocol) -> None:
+    assert violation(protocol) is None
+
+
+@pytest.mark.parametrize(
     ("protocol", "fault"),
     [
         (Protocol(seals=False, processes=2), "doubled"),
@@ -96,6 +109,7 @@ def test_a_record_that_the_table_refuses_is_in_the_dead_letters_once_and_all_oth
         (Protocol(gives_up_what_is_stopped=False, zombies=False), "the rightful reader is out of action"),
         (Protocol(refused=(0, 0), names_dead_letters_by_record=False, processes=2), "doubled"),
         (Protocol(refused=(0, 1), at_once=2, mends=True, takes_refused_names=False, processes=1), "doubled"),
+        (Protocol(takes_nothing=True, mends=True, gives_up_what_is_certain=False, processes=2), "doubled"),
     ],
     ids=[
         "no seal",
@@ -110,6 +124,7 @@ def test_a_record_that_the_table_refuses_is_in_the_dead_letters_once_and_all_oth
         "take-overs of what is stopped",
         "dead letters by their writers",
         "names of what was refused",
+        "refusals that are taken for the end of it",
     ],
 )
 def test_without_one_of_its_guards_it_fails(protocol: Protocol, fault: str) -> None:

@@ -47,6 +47,7 @@ def begin(services: Services) -> Iterator[Begin]:
         write_limit_s: float = 60.0,
         give_up_after_s: float = 60.0,
         renew_claims_s: float = 86_400.0,
+        most_dead_letters: int = 20,
     ) -> Ended:
         settings = ConsumerSettings(
             spark_remote="sc://nowhere",
@@ -58,6 +59,7 @@ def begin(services: Services) -> Iterator[Begin]:
             write_limit_s=write_limit_s,
             give_up_after_s=give_up_after_s,
             renew_claims_s=renew_claims_s,
+            most_dead_letters=most_dead_letters,
         )
         begun.append(
             in_thread(
@@ -347,6 +349,104 @@ def test_a_stop_is_obeyed_while_a_write_fails_and_who_reads_next_finds_out_what_
     services.wait_until(lambda: services.committed[OTHERS] == Committed(BATCH, claim(name(second))))
     assert all(each_once(services, partition) for partition in (ORDERS, OTHERS))
     assert services.ahead == []
+
+
+def stopped_while_its_table_is_at_fault(services: Services, reader: ConsumerReport) -> None:
+    services.at_fault.add("orders")
+    services.ends.update({ORDERS: 2 * BATCH, CLICKS: 2 * BATCH})
+    services.wait_for(lambda report: [each.topic for each in report.refusing] == ["orders"])
+    acknowledged(services, services.command(Action.STOP, ORDERS, reader))
+
+
+def test_what_a_table_does_not_take_is_released_and_its_reader_reads_on(services: Services, begin: Begin) -> None:
+    former = begin(1)
+    first = ready(services, 1)
+    for partition in (ORDERS, CLICKS):
+        acknowledged(services, services.command(Action.START, partition, first))
+    services.wait_until(lambda: {ORDERS, CLICKS} <= services.committed.keys())
+    stopped_while_its_table_is_at_fault(services, first)
+    assert services.committed[ORDERS] == Committed(0, RELEASED)
+    told = services.wait_for(lambda report: bool(report.refusing)).refusing[0]
+    assert (told.reason, told.for_s < WITHIN_S) == ("orders: another type", True)
+    sequence = services.reports[-1].sequence
+    services.wait_for(
+        lambda report: report.sequence > sequence and not report.refusing and report.state is ConsumerState.READY
+    )
+    services.at_fault.clear()
+    begin(2)
+    second = ready(services, 2)
+    services.command(Action.START, ORDERS, second)
+    services.wait_until(lambda: is_committed(services, ORDERS) and is_committed(services, CLICKS))
+    acknowledged(services, services.command(Action.STOP, ORDERS, second))
+    services.command(Action.START, ORDERS, first)
+    services.ends[ORDERS] = 3 * BATCH
+    services.wait_until(lambda: is_committed(services, ORDERS))
+    assert not former.done()
+    assert services.fenced == set()
+    assert each_once(services, ORDERS)
+    assert each_once(services, CLICKS)
+    assert services.ahead == []
+
+
+def test_so_it_is_behind_what_is_settled_of_a_batch(services: Services, begin: Begin) -> None:
+    """The table takes some, then refuses record after record: more than are set aside."""
+    begin(1, most_dead_letters=2)
+    first = ready(services, 1)
+    acknowledged(services, services.command(Action.START, ORDERS, first))
+    services.refused = {(ORDERS, offset) for offset in range(4, BATCH)}
+    services.ends[ORDERS] = BATCH
+    services.wait_for(lambda report: bool(report.refusing))
+    acknowledged(services, services.command(Action.STOP, ORDERS, first))
+    assert services.committed[ORDERS] == Committed(6, RELEASED)
+    assert (services.rows[ORDERS], services.dead_letters[ORDERS]) == ([0, 1, 2, 3], [4, 5])
+    services.refused = set()
+    begin(2)
+    services.command(Action.START, ORDERS, ready(services, 2))
+    services.wait_until(lambda: is_committed(services, ORDERS))
+    assert services.rows[ORDERS] == [0, 1, 2, 3, 6, 7, 8, 9]
+    assert services.ahead == []
+
+
+def test_a_stop_waits_for_the_answer_of_a_table_that_was_at_fault(services: Services, begin: Begin) -> None:
+    """It may take what is under way, and who is next must not begin before it."""
+    begin(1)
+    first = ready(services, 1)
+    acknowledged(services, services.command(Action.START, ORDERS, first))
+    services.wait_until(lambda: ORDERS in services.committed)
+    services.at_fault.add("orders")
+    services.ends[ORDERS] = BATCH
+    services.wait_for(lambda report: bool(report.refusing))
+    services.hold_up("write", 1)
+    services.wait_until_held_up("write", 1)
+    services.at_fault.clear()
+    stop = services.command(Action.STOP, ORDERS, first)
+    sequence = services.reports[-1].sequence
+    services.wait_for(lambda report: report.sequence > sequence + 5)
+    assert all(report.applied < stop for report in services.reports)
+    services.let_go("write", 1)
+    acknowledged(services, stop)
+    assert services.committed[ORDERS] == Committed(BATCH, RELEASED)
+    assert each_once(services)
+
+
+def test_what_may_have_come_though_its_table_is_at_fault_now_stays_claimed(services: Services, begin: Begin) -> None:
+    begin(1)
+    first = ready(services, 1)
+    acknowledged(services, services.command(Action.START, ORDERS, first))
+    services.wait_until(lambda: ORDERS in services.committed)
+    services.answers_nothing.add("orders")
+    services.ends[ORDERS] = BATCH
+    services.wait_for(lambda report: "no answer" in (report.reason or ""))
+    services.at_fault.add("orders")
+    services.wait_for(lambda report: bool(report.refusing))
+    acknowledged(services, services.command(Action.STOP, ORDERS, first))
+    assert services.committed[ORDERS] == Committed(0, claim(name(first)))
+    services.at_fault.clear()
+    services.answers_nothing.clear()
+    begin(2)
+    services.command(Action.START, ORDERS, ready(services, 2))
+    services.wait_until(lambda: is_committed(services, ORDERS))
+    assert each_once(services)
 
 
 def test_what_was_deleted_before_it_was_read_is_told_and_counted(services: Services, begin: Begin) -> None:

@@ -157,7 +157,9 @@ class FakeConsumer:
                 return done if self.has_spark else None
             case actions.TakeOver():
                 return self._take_over(action, lake)
-            case actions.Write(ask=ask):
+            case actions.Write(ask=ask, topic=topic):
+                if topic in lake.at_fault and ask not in self._appends:
+                    return events.Failed(self.now, ask, f"{topic}: another type", of_lake=True, of_table=True)
                 if ask not in self._appends:
                     self._appends[ask] = _append(self.writer, action, lake)
                 return done if self._appends[ask].settled else None

@@ -38,6 +38,8 @@ class Lake:
         self.produced: Counter[TopicPartition] = Counter()
         """The end of each partition in Kafka."""
         self.rows: dict[TopicPartition, list[int]] = {}
+        self.at_fault: set[str] = set()
+        """Topics whose tables take nothing, and say so."""
         self.commits: dict[TopicPartition, Committed] = {}
         self.sealed: set[str] = set()
         """Whoever was sealed on any topic."""

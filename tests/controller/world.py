@@ -237,9 +237,9 @@ class World:
         for process in self.processes:
             process.frozen = process.silent = False
 
-    def ask(self, action: ControlAction) -> None:
-        self.history.append(ControlRequest(action=action, sent_at=self.now))
-        self.handle(OperatorAsked(self.now, action))
+    def ask(self, action: ControlAction, topic: str | None = None) -> None:
+        self.history.append(ControlRequest(action=action, topic=topic, sent_at=self.now))
+        self.handle(OperatorAsked(self.now, action, topic))
 
     def step(self, seconds: float = 0.5, *, monitor: bool = True) -> None:
         """Lets time pass: what is due arrives, consumers go on, and the monitor, if it lives, measures speeds."""

@@ -39,6 +39,7 @@ function showStanding(state) {
   if (role === "leader") chips.push(["", STATES[doing] ?? "begins"]);
   else chips.push(["warn", role === "standby" ? "stands by" : "starting"]);
   if (paused) chips.push(["warn", "paused"]);
+  for (const { topic, reason } of state.parked) chips.push(["bad", `${topic} is parked: ${reason}`]);
   if (state.rollout.words !== null) chips.push([state.rollout.stopped ? "bad" : "warn", state.rollout.words]);
   const age = state.speeds_at === null ? null : state.at - state.speeds_at;
   if (role === "leader" && age === null) chips.push(["warn", "no write speeds yet"]);
@@ -85,6 +86,8 @@ function showTiles(state) {
   if (state.oversized) faults.push(`${count(state.oversized)} oversized`);
   const bad = state.oversized ? "bad" : faults.length ? "warn" : "";
   tile("partitions", count(state.partitions), "", faults.join(", ") || (state.rests ? "nothing to read: nobody reads until there is" : "all read, all at rest"), bad);
+  const parked = state.parked.length;
+  tile("refused", count(state.dead_letters), "", parked ? `${plural(parked, "topic")} parked` : "no topic parked", parked ? "bad" : "");
 }
 
 async function remember() {

@@ -59,7 +59,7 @@ class Adviser:
             )
         self._decider.group = group
         self._decider.take_as_found()
-        self._decider.catch_up()
+        self._decider.catch_up(at)
         return group.assignment
 
     def decide(self, at: float, solve: Solve) -> Decision | None:

@@ -67,7 +67,7 @@ class Onlooker:
             return
         # Reports that come at once the controller takes together.
         if at > self._now or not isinstance(message, ConsumerReport):
-            self._decider.catch_up()
+            self._decider.catch_up(at)
         self._now = at = max(self._now, at)
         self._recall()
         match message:
@@ -80,6 +80,8 @@ class Onlooker:
                 self._follow(at, message)
             case ControlRequest(action=ControlAction.REPLAN):
                 self._decider.replan_asked = True
+            case ControlRequest(action=ControlAction.UNPARK, topic=topic):
+                self._decider.parking.unpark(at, topic)
             case ControlRequest(action=ControlAction.PAUSE | ControlAction.RESUME as action):
                 self._decider.restraints.paused = action is ControlAction.PAUSE
             case Decision(epoch=epoch) if epoch < self._decider.epoch:
@@ -113,7 +115,7 @@ class Onlooker:
             for consumer in decider.desired.consumers - decider.group.keys():
                 decider.fell(consumer)
         decider.interest.add_read(decider.desired.keys())
-        decider.catch_up()
+        decider.catch_up(at)
         number = self._newest + 1
         if (decision := decider.place(at, number)) is not None:
             return decision
@@ -155,6 +157,7 @@ class Onlooker:
         if claim.standing is not None:
             self._is_told_who_exists = True
             self._take_standing(at, claim.standing)
+            decider.parking.inherit(claim.standing.parked, at - claim.sent_at)
             # What still comes of processes that are not counted on any more is late.
             unsealed = {name: may_read.get(name) for name in claim.unsealed}
             decider.group.former.inherit(unsealed, claim.settled, frozenset())
@@ -199,7 +202,7 @@ class Onlooker:
         for consumer in ended:  # the controller sees it before it says it
             group.remove(consumer)
             decider.fell(consumer)
-        decider.catch_up()
+        decider.catch_up(at)
         if all(member.throughput is None for member in decider.group.values()):
             decider.learned(decider.settings.as_decided(decision))
         decider.decided(at, decision)

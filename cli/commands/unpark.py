@@ -1,0 +1,35 @@
+"""`kcga unpark`."""
+
+from typing import Annotated
+
+import typer
+
+from app.control import ask
+from app.errors import KcgaError
+from app.settings import load
+from cli.live.recent import recent
+from cli.options import SettingsFile
+from domain.messages import ControlAction
+from domain.printable import printable
+
+
+def unpark(
+    settings: SettingsFile,
+    topic: Annotated[str, typer.Argument(help="Whose table is mended.")],
+) -> None:
+    """Asks for it, of a controller that has said that the topic is parked.
+
+    Raises:
+        KcgaError: the cluster does not answer, no controller has said anything lately, or the topic is not parked.
+    """
+    loaded = load(settings)
+    with recent(loaded) as (told, _):
+        claim = told.claim
+    if claim is None:
+        topic_of_claims = loaded.topics.metadata
+        raise KcgaError(f"no controller has claimed the group on {topic_of_claims} lately: does kcga controller run?")
+    parked = [each.topic for each in claim.parked]
+    if topic not in parked:
+        there_are = f"it must be one of {', '.join(parked)}" if parked else "no topic is"
+        raise KcgaError(f"{printable(topic)} is not parked: {there_are}")
+    print(ask(loaded, ControlAction.UNPARK, topic))  # noqa: T201
