@@ -62,9 +62,9 @@ _NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PA
 _OF_A_VALUE = ("22", "23")
 """How the states begin that SQL has for a value that is none, and for a constraint that one violates."""
 
-_OF_A_TABLE = ("0A", "22", "23", "42", "56")
-"""The same of what a table does not take at all: what it does not support, values of other types, what its definition
-or its rights do not allow."""
+_OF_A_TABLE = ("0A", "22", "23", "56")
+"""The same of what a table does not take at all, beside what analysis finds: what it does not support, values of other
+types, what its constraints do not allow. Not of class 42: Delta Lake says so of a store that makes no folder, too."""
 
 _NO_VALUES = "DELTA_MISSING_NOT_NULL_COLUMN_VALUE"
 """What Delta Lake calls it that a column that may not be null is none of those that are written."""

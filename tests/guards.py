@@ -63,6 +63,12 @@ SLOW = (
     "tests/controller/test_controller_faults.py"
     "::test_however_slow_it_all_is_nobody_is_sealed_and_every_record_is_read_once"
 )
+AT_FAULT = (
+    "tests/consumer/test_exactly_once_model.py"
+    "::test_a_table_that_takes_nothing_is_let_go_and_has_each_record_once_when_it_is_mended"
+)
+MAY_HAVE_COME = "test_what_may_have_come_though_its_table_is_at_fault_now_stays_claimed"
+STOP_WAITS = "test_a_stop_waits_for_the_answer_of_a_table_that_was_at_fault"
 NEVER_COMES = "test_what_was_refused_never_comes_though_it_was_asked_for_before_and_the_table_takes_it_now"
 SLEPT = f"{ONCE}::test_one_that_sleeps_for_longer_than_its_lease_ends_also_where_nobody_took_over"
 
@@ -151,8 +157,8 @@ GUARDS = (
         "A controller's epoch is higher than that of every one before it",
         "it is the highest that there was",
         "controller/decide/history.py",
-        "return Beginning(epoch + 1,",
-        "return Beginning(epoch,",
+        "        epoch + 1, paused,",
+        "        epoch, paused,",
         [
             "tests/controller/test_former_writers.py"
             "::test_a_controller_begins_with_all_who_were_heard_of_and_are_not_accounted_for",
@@ -363,7 +369,7 @@ GUARDS = (
     Guard(
         "The last row is `max(offset)`, by the table's log",
         "appends note `min(offset)`",
-        "consumer/lake.py",
+        "consumer/table.py",
         '.aggregate([("offset", "max")])\n    offsets = zip(last["partition"].to_pylist(), last["offset_max"]',
         '.aggregate([("offset", "min")])\n    offsets = zip(last["partition"].to_pylist(), last["offset_min"]',
         ["tests/consumer/test_lake_names.py::test_the_highest_offset_is_the_last_one_by_the_log_and_by_the_rows"],
@@ -425,6 +431,36 @@ GUARDS = (
         [
             "tests/consumer/test_takeover_on_services.py"
             "::test_a_record_that_was_set_aside_behind_the_last_row_is_not_read_again"
+        ],
+    ),
+    Guard(
+        "What a table does not take is released only where nothing more of it can come",
+        "a refusal is taken for the end of all attempts",
+        "consumer/decide/jobs.py",
+        "return self.refused_since is not None and not self.uncertain",
+        "return self.refused_since is not None",
+        [f"{AT_FAULT}[of two]", f"{RUNNER}::{MAY_HAVE_COME}"],
+        [f"{CONSUMER}::{MAY_HAVE_COME}"],
+    ),
+    Guard(
+        "A stop waits for the answer of a table that was at fault",
+        "it is obeyed meanwhile",
+        "consumer/decide/machine.py",
+        " or (write.can_be_given_up and write.ask is not None)",
+        "",
+        [f"{AT_FAULT}[of two]", f"{RUNNER}::{STOP_WAITS}"],
+        [f"{CONSUMER}::{STOP_WAITS}"],
+    ),
+    Guard(
+        "What a table does not take is released behind what is there",
+        "it is released where the batch began",
+        "consumer/decide/machine.py",
+        "{p: reached for p, reached in write.settled.items() if p in write.positions}",
+        "{}",
+        [f"{RUNNER}::test_so_it_is_behind_what_is_settled_of_a_batch"],
+        [
+            "tests/consumer/test_dead_letters.py"
+            "::test_what_a_table_does_not_take_is_released_behind_what_is_there_and_its_reader_reads_on"
         ],
     ),
     Guard(
@@ -522,8 +558,8 @@ GUARDS = (
         "A stop is acknowledged once what was being written is committed",
         "it is obeyed while a batch is written",
         "consumer/decide/machine.py",
-        "if any(write.progresses and stopped & write.positions.keys() for write in self._writes.values()):",
-        "if False:",
+        "            is_settled_soon = write.progresses or ",
+        "            is_settled_soon = False and ",
         [
             f"{RUNNER}::test_a_stop_is_acknowledged_once_what_was_being_written_is_committed",
             f"{SLOW}[slow take-overs]",

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from app.telemetry.consumer import ConsumerFigures
 from app.telemetry.monitor import MonitorFigures
-from tests.app.status_messages import registry_of, told_board
+from tests.app.status_messages import claim_with_parked, registry_of, told_board
 from tests.sandbox.watch_messages import BEGAN, cycle, report
 
 ROOT = Path(__file__).parents[1]
@@ -65,7 +65,9 @@ def served() -> dict[str, set[str]]:
     consumer, monitor = ConsumerFigures(1), MonitorFigures(30)
     consumer.tell(report(1, BEGAN, cycle=cycle()))
     labels: dict[str, set[str]] = {}
-    for registry in (registry_of(told_board()), consumer.registry, monitor.registry):
+    board = told_board()
+    board.heard(claim_with_parked("orders"))
+    for registry in (registry_of(board), consumer.registry, monitor.registry):
         for name, found in labels_of(registry).items():
             labels.setdefault(name, set()).update(found)
     return labels

@@ -359,7 +359,7 @@ class ConsumerMachine:
         """Drops what a table does not take where all of it is stopped: it is released where the table ends."""
         for write in list(self._writes.values()):
             if write.can_be_given_up and write.positions.keys() <= stopped:
-                self._claimed |= {p: write.settled[p] for p in write.settled.keys() & write.positions.keys()}
+                self._claimed |= {p: reached for p, reached in write.settled.items() if p in write.positions}
                 self._in_vain[write.topic] = write.part.in_vain_so_far
                 self._due.resumed.append(write.topic)
                 del self._writes[write.topic]

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from consumer import runner
 from consumer.channel import Reporter
 from consumer.decide.batch import Record
-from consumer.decide.claims import Committed, claim
+from consumer.decide.claims import RELEASED, Committed, claim
 from consumer.decide.events import Fetched
 from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
@@ -22,6 +22,8 @@ from consumer.fetcher import Fetcher
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
 from consumer.runner import ConsumerError
+from consumer.session import LakeError
+from consumer.sink import TableError
 from consumer.verify import PartitionAccount, verify
 from domain.messages import Action, ConsumerReport, ConsumerState, Order
 from domain.partitions import TopicPartition
@@ -538,6 +540,67 @@ def test_what_the_lake_has_not_taken_stays_claimed_when_it_is_let_go(
     driver.wait_for(lambda report: report.state is ConsumerState.DEGRADED)
     assert driver.stop(partitions[:1], begun).partitions == ()
     assert driver.note(partitions[0]) == claim(begun.writer)
+
+
+def test_a_stop_waits_for_the_answer_of_a_table_that_was_at_fault(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    partitions: list[TopicPartition],
+    accounts: Accounts,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may take what is under way: who reads next must not begin before it."""
+    held_up, append, refusals = HeldUp(), Lake.append, iter([TableError("another type")])
+
+    def append_late(*arguments: Any) -> None:
+        if (refusal := next(refusals, None)) is not None:
+            raise refusal
+        held_up.hold()
+        append(*arguments)
+
+    monkeypatch.setattr(Lake, "append", append_late)
+    read = partitions[:1]
+    driver.produce(read[0], 0, 100)
+    start_consumer(1)
+    reader = driver.wait_for(ready)
+    driver.start(read, reader)
+    held_up.wait()
+    require_acknowledged_late(driver, driver.command(Action.STOP, read, reader), reader, held_up)
+    assert (driver.committed(read), driver.note(read[0])) == ({read[0]: 100}, RELEASED)
+    assert accounts(read[0].topic) == {read[0]: whole(100)}
+
+
+def test_what_may_have_come_though_its_table_is_at_fault_now_stays_claimed(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    partitions: list[TopicPartition],
+    accounts: Accounts,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    append, answers = Lake.append, iter([LakeError("no answer")])
+
+    def append_unanswered(*arguments: Any) -> None:
+        if (answer := next(answers, None)) is None:
+            raise TableError("another type")
+        append(*arguments)
+        raise answer
+
+    monkeypatch.setattr(Lake, "append", append_unanswered)
+    read = partitions[:1]
+    driver.produce(read[0], 0, 100)
+    start_consumer(1)
+    reader = driver.wait_for(ready)
+    driver.start(read, reader)
+    driver.wait_for(lambda report: bool(report.refusing))
+    driver.stop(read, reader)
+    assert (driver.committed(read), driver.note(read[0])) == ({read[0]: 0}, claim(reader.writer))
+    monkeypatch.setattr(Lake, "append", append)
+    start_consumer(2)
+    second = driver.wait_for(lambda report: ready(report, 2))
+    driver.start(read, second)
+    driver.produce(read[0], 100, 10)
+    driver.wait_for(lambda _: driver.read_by(second.incarnation) == 10)
+    assert accounts(read[0].topic) == {read[0]: whole(110)}
 
 
 def test_a_consumer_that_has_to_leave_with_an_unwritten_batch_does_not_say_that_it_let_go(

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from consumer.decide.batch import Record
+from consumer.decide.claims import RELEASED
 from consumer.decide.columns import Column
 from consumer.decide.location import dead_letters, location
 from consumer.decide.reached import Reached
@@ -215,3 +216,38 @@ def test_a_table_that_refuses_everything_has_its_topic_wait_until_it_is_mended(
     assert verify(spark_server.remote, str(lake_root), [data_topic]) == {
         refusing: PartitionAccount(100, 100, first_offset=0, last_offset=99, dead_letters=2)
     }
+
+
+def test_what_a_table_does_not_take_is_released_behind_what_is_there_and_its_reader_reads_on(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    spark_server: SharedSpark,
+    session: SparkSession,
+    lake_root: Path,
+    data_topic: str,
+    create_topic: Callable[..., str],
+) -> None:
+    """Some of a batch is in the table, some in the dead letters, and the rest in neither."""
+    other = create_topic(f"{data_topic}.other", partitions=1)
+    refusing, taking = TopicPartition(data_topic, 0), TopicPartition(other, 0)
+    table = location(str(lake_root), data_topic)
+    session.sql(creation(table))
+    session.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT some CHECK (offset < 50)")
+    driver.produce(refusing, 0, 100)
+    start_consumer(1, most_dead_letters=2)
+    reader = driver.wait_for(lambda report: report.state is ConsumerState.READY)
+    driver.start([refusing, taking], reader)
+    driver.wait_for(lambda report: [each.topic for each in report.refusing] == [data_topic])
+    driver.stop([refusing], reader)
+    assert (driver.committed([refusing]), driver.note(refusing)) == ({refusing: 52}, RELEASED)
+    session.sql(f"ALTER TABLE delta.`{table}` DROP CONSTRAINT some")
+    start_consumer(2)
+    driver.start([refusing], driver.wait_for(lambda report: report.consumer == 2 and report.state.value == "ready"))
+    driver.produce(taking, 0, 10)
+    driver.wait_until_read(48 + 10)
+    assert verify(spark_server.remote, str(lake_root), [data_topic, other]) == {
+        refusing: PartitionAccount(100, 100, first_offset=0, last_offset=99, dead_letters=2),
+        taking: PartitionAccount(10, 10, first_offset=0, last_offset=9),
+    }
+    last = driver.wait_for(lambda report: report.consumer == 1 and report.cycle is not None, seen=True)
+    assert last.state is ConsumerState.READY

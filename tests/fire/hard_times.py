@@ -40,8 +40,11 @@ from tests.fire.clock import Clock
 from tests.fire.group import ANSWERS_WITHIN_S, FASTER, configure
 from tests.fire.witnessed_group import BUSY, CALM, WitnessedGroup, partitions_of, speeds
 from tests.services import SharedBroker, SharedSpark
+from tests.test_parked_topics import Tables, parked, parking_group, session, tables, unpark
 from tests.tokened_group import hold, tokened_cluster
 from tests.tools import COMPILER
+
+__all__ = ["parking_group", "session", "tables"]
 
 log = structlog.get_logger()
 
@@ -170,6 +173,33 @@ def test_a_table_that_refuses_keeps_no_other_topic_waiting(
     group.require_all_once(spark_server)
     log.warning("p99 from produced to in the lake", before_s=before_s, meanwhile_s=meanwhile_s, after_s=after_s)
     assert meanwhile_s <= 2 * min(before_s, after_s)
+    assert group.gave_up == []
+
+
+def test_a_topic_that_is_parked_and_dead_letters_keep_no_other_topic_waiting(
+    parking_group: WitnessedGroup, tables: Tables, spark_server: SharedSpark
+) -> None:
+    group, fine = parking_group, Path(parking_group.settings.consumer.table(tables.fine[0].topic))
+    tables.create(group)
+    for component in ("monitor", "controller"):
+        group.begin(component)
+    group.wait("it is parked", lambda: [each.topic for each in parked(group)] == [tables.topic])
+    time.sleep(WARM_UP_S)
+    began = time.time()
+    time.sleep(REFUSES_S)
+    ended, processes = time.time(), group.consumers
+    assert [each.topic for each in parked(group)] == [tables.topic]
+    tables.mend(group)
+    unpark(group, tables.topic)
+    group.wait("it is written", lambda: parked(group) == ())
+    group.converges("everything is read")
+    mended = time.time()
+    time.sleep(REFUSES_S)
+    meanwhile_s, after_s = p99_s(fine, began, ended), p99_s(fine, mended, time.time())
+    log.warning("p99 from produced to in the lake", meanwhile_s=meanwhile_s, after_s=after_s, consumers=len(processes))
+    group.require_all_once(spark_server)
+    tables.require_dead_letters(group, spark_server)
+    assert meanwhile_s <= 2 * after_s
     assert group.gave_up == []
 
 

@@ -1,0 +1,152 @@
+"""A table that takes nothing, and one that refuses some records, in a group under load: a real broker, a real Spark,
+consumers as processes."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from app.topics import Cluster
+from cli.commands.status import status_json
+from cli.live.recent import recent
+from cli.main import app
+from consumer.session import open_session, release
+from consumer.table import COLUMNS
+from consumer.verify import verify
+from domain.group_view.picture import GroupPicture
+from domain.messages import ParkedTopic
+from domain.partitions import TopicPartition
+from sandbox.services import Services
+from tests.fire.group import FASTER, configure
+from tests.fire.witnessed_group import CALM, WitnessedGroup, partitions_of, speeds
+from tests.services import SharedBroker, SharedSpark
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow(120),
+    pytest.mark.timeout(2400),
+    pytest.mark.usefixtures("nothing_left_running"),
+]
+
+PARK_AFTER_S = 5
+ONE_IN = 300
+"""Records, of those of a topic, is refused."""
+WITH_A_COLUMN = '[consumer.schemas."{topic}"]\namount = "double"\n\n[local]\ngrace_s = 60\n'
+
+
+@pytest.fixture
+def session(spark_server: SharedSpark) -> Iterator[SparkSession]:
+    session = open_session(spark_server.remote)
+    yield session
+    release(session)
+
+
+class Tables:
+    """Three topics: one's table takes nothing, one's refuses a record in some hundreds, and one's takes all."""
+
+    def __init__(self, name: str, session: SparkSession) -> None:
+        self.at_fault, self.picky, self.fine = (
+            partitions_of(f"{name}.{topic}", count) for topic, count in (("orders", 3), ("clicks", 1), ("views", 3))
+        )
+        self._session = session
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """The picky one is written slowly: to find a record takes some ten appends."""
+        return [*self.picky, *self.at_fault, *self.fine]
+
+    @property
+    def topic(self) -> str:
+        """Whose table takes nothing."""
+        return self.at_fault[0].topic
+
+    def create(self, group: WitnessedGroup) -> None:
+        picky = group.settings.consumer.table(self.picky[0].topic)
+        self._write(group, self.topic, f"{COLUMNS}, amount DATE")
+        self._write(group, self.picky[0].topic, COLUMNS)
+        constraint = f"CHECK (offset % {ONE_IN} <> {ONE_IN // 2})"
+        self._session.sql(f"ALTER TABLE delta.`{picky}` ADD CONSTRAINT odd {constraint}")
+
+    def mend(self, group: WitnessedGroup) -> None:
+        """Gives the column its type."""
+        self._write(group, self.topic, f"{COLUMNS}, amount DOUBLE")
+
+    def _write(self, group: WitnessedGroup, topic: str, columns: str) -> None:
+        nothing = self._session.createDataFrame([], columns).write.format("delta").partitionBy("ingest_date")
+        nothing.mode("overwrite").option("overwriteSchema", "true").save(group.settings.consumer.table(topic))
+
+    def require_dead_letters(self, group: WitnessedGroup, spark: SharedSpark) -> None:
+        """Those that the constraint refuses, and no other."""
+        (picky,), at_fault = self.picky, self.at_fault
+        accounts = verify(spark.remote, group.settings.consumer.lake_root, [picky.topic, self.topic])
+        refused = range(ONE_IN // 2, accounts[picky].distinct_offsets, ONE_IN)
+        assert accounts[picky].dead_letters == len(refused) > 0
+        assert [accounts[partition].dead_letters for partition in at_fault] == [0] * len(at_fault)
+
+
+@pytest.fixture
+def tables(unique_name: str, session: SparkSession) -> Tables:
+    return Tables(unique_name, session)
+
+
+@pytest.fixture
+def parking_group(
+    tmp_path: Path, broker: SharedBroker, spark_server: SharedSpark, unique_name: str, tables: Tables
+) -> Iterator[WitnessedGroup]:
+    """Under a load that one consumer reads; no component is begun."""
+    services = Services(broker.bootstrap_servers, spark_server.remote, f"{unique_name}.")
+    most = "max_consumers = 12\n"
+    other = {
+        **FASTER,
+        most: f"{FASTER[most]}park_after_s = {PARK_AFTER_S}\n",
+        "[local]\n": WITH_A_COLUMN.format(topic=tables.topic),
+    }
+    settings = configure(tmp_path, services, tables.partitions, other)
+    Cluster(broker.bootstrap_servers).create(Counter(partition.topic for partition in tables.partitions))
+    with ExitStack() as stack:
+        yield WitnessedGroup(stack, tmp_path, settings, speeds(tables.partitions, CALM))
+
+
+def parked(group: WitnessedGroup) -> tuple[ParkedTopic, ...]:
+    """By the newest claim, also on trial."""
+    with recent(group.settings) as (told, _):
+        claim = told.claim
+    return claim.standing.parked if claim is not None and claim.standing is not None else ()
+
+
+def unpark(group: WitnessedGroup, topic: str) -> None:
+    asked = CliRunner().invoke(app, ["unpark", topic, "--settings", str(group.settings_file)])
+    assert f"asked to unpark {topic}" in asked.stdout, asked
+
+
+def held(group: WitnessedGroup) -> set[str]:
+    return {partition.topic for partitions in group.witness.held().values() for partition in partitions}
+
+
+def test_a_table_that_takes_nothing_is_parked_alone_and_once_it_is_mended_all_of_it_is_there_once(
+    parking_group: WitnessedGroup, tables: Tables, spark_server: SharedSpark
+) -> None:
+    group = parking_group
+    tables.create(group)
+    for component in ("controller", "monitor"):
+        group.begin(component)
+    group.wait("it is parked", lambda: [each.topic for each in parked(group)] == [tables.topic])
+    assert "amount" in parked(group)[0].reason
+    processes = group.consumers
+    group.reads(tables.picky + tables.fine, "all others are read", lambda: tables.topic not in held(group))
+    group.wait("it is tried in vain", lambda: parked(group)[0].times >= 3)
+    shown = GroupPicture.model_validate_json(status_json(group.settings))
+    assert all(each.topic != tables.topic for each in shown.unread)
+    group.reads(tables.picky + tables.fine, "all others are read on", lambda: tables.topic not in held(group))
+    assert group.consumers == processes, "nobody ended, and none was made"
+    assert group.gave_up == []
+    tables.mend(group)
+    unpark(group, tables.topic)
+    group.wait("it is written", lambda: parked(group) == ())
+    group.require_all_once(spark_server)
+    tables.require_dead_letters(group, spark_server)
+    assert group.gave_up == []
