@@ -51,6 +51,7 @@ LAKE: Mapping[str, str] = MappingProxyType(
     {
         "verify": "Count each partition's rows, and find those that are doubled or missing.",
         "dead-letters": "Show the records that their topics' tables refused, and why.",
+        "replay": "Bring the dead letters of a topic to its table, now that it is mended, each once.",
         "optimize": "Rewrite many small files as few large ones; consumers may go on writing.",
         "vacuum": "Delete the files that no table needs any more; consumers may go on writing.",
     }

@@ -166,6 +166,23 @@ class Lake:
         place = {name: row[name][0].as_py() for name in ("partition", "offset")}
         log.warning("a record was set aside", topic=topic, **place, reason=reason)
 
+    def bring(self, topic: str, rows: pa.Table) -> None:
+        """Appends rows that were set aside to the table of `topic`, unless this writer has: once in its life. They say
+        nothing of how far the table goes.
+
+        Raises:
+            RefusedError: the table refuses a record among them: none is there.
+            LakeError: they may or may not have been appended; the same call again, by the same name, settles it.
+        """
+        with self._asking(topic) as (session, table):
+            try:
+                columns = self._columns.get(topic, ())
+                self._append(session, table, columns, session.createDataFrame(rows), self._writer, 1)
+            except Exception as error:  # a class of Spark Connect's, or of a JVM's
+                if is_of_a_record(error):
+                    raise RefusedError(f"{table}: {brief(error)}") from error
+                raise
+
     def seal(self, topic: str, writer: str) -> None:
         """From now on nothing that `writer` appends to the table of `topic` takes effect.
 

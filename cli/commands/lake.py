@@ -23,8 +23,9 @@ from consumer.dead_letters import dead_letters as read_dead_letters
 from consumer.maintenance import Compaction
 from consumer.maintenance import optimize as optimize_table
 from consumer.maintenance import vacuum as vacuum_table
-from consumer.session import LakeError
+from consumer.replay import replay as replay_dead_letters
 from consumer.settings import ConsumerSettings
+from consumer.sink import SinkError
 from consumer.verify import PartitionAccount
 from consumer.verify import verify as account_for
 from domain.partitions import TopicPartition
@@ -108,6 +109,26 @@ def dead_letters(
         Console().print(_table_of_dead_letters(letters) if letters else "no dead letters")
 
 
+def replay(settings: SettingsFile, topic: Annotated[str, typer.Argument(help="Whose table is mended.")]) -> None:
+    """Brings them there, and says how many.
+
+    Raises:
+        KcgaError: the table refuses one still, or the lake does not do it: the same command again goes on.
+    """
+    consumer = _of_a_lake(settings).consumer
+    replayed = _asking_the_lake(
+        lambda: replay_dead_letters(
+            consumer.spark,
+            consumer.lake_root,
+            topic,
+            tables=consumer.tables,
+            columns=consumer.columns,
+            conf=consumer.spark_conf,
+        )
+    )
+    print(f"{topic}: {replayed:,} records are in its table, and no dead letters any more")  # noqa: T201
+
+
 def optimize(settings: SettingsFile, topic: Topics = None) -> None:
     """Compacts the table of each topic, and says what became of its files.
 
@@ -166,7 +187,7 @@ def _topics(settings: Settings, named: Sequence[str]) -> list[str]:
 def _asking_the_lake(ask: Callable[[], Result]) -> Result:
     try:
         return ask()
-    except LakeError as error:
+    except SinkError as error:
         raise KcgaError(f"the lake: {error}") from error
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import KcgaError, UsageError
-from cli.commands.lake import dead_letters, optimize, vacuum, verify
+from cli.commands.lake import dead_letters, optimize, replay, vacuum, verify
 from cli.options import OutputFormat
 from consumer.decide.batch import Record
 from consumer.lake import Lake
@@ -102,6 +102,10 @@ def test_what_a_table_refused_is_shown_with_all_its_bytes_and_why(
     assert told.index(f"{topic}-0  7") < told.index(f"{topic}-0  8")
     assert told.count("[CHECK] refuses it") == 2
     dead_letters(settings, [f"{topic}.other"])
+    assert capsys.readouterr().out == "no dead letters\n"
+    replay(settings, topic)
+    assert f"{topic}: 2 records are in its table" in capsys.readouterr().out
+    dead_letters(settings)
     assert capsys.readouterr().out == "no dead letters\n"
 
 
