@@ -63,6 +63,7 @@ SLOW = (
     "tests/controller/test_controller_faults.py"
     "::test_however_slow_it_all_is_nobody_is_sealed_and_every_record_is_read_once"
 )
+PARKED = f"{MESSAGES}::test_a_topic_whose_table_takes_nothing_is_read_by_nobody_until_it_is_asked_for"
 AT_FAULT = (
     "tests/consumer/test_exactly_once_model.py"
     "::test_a_table_that_takes_nothing_is_let_go_and_has_each_record_once_when_it_is_mended"
@@ -432,6 +433,18 @@ GUARDS = (
             "tests/consumer/test_takeover_on_services.py"
             "::test_a_record_that_was_set_aside_behind_the_last_row_is_not_read_again"
         ],
+    ),
+    Guard(
+        "A topic whose table takes nothing is to be read by nobody",
+        "who reads it reads on",
+        "controller/decide/decider.py",
+        "        if parked := self.parking.parked:\n",
+        "        if parked := frozenset[str]():\n",
+        [
+            "tests/controller/test_parking.py::test_a_parked_topic_is_read_by_nobody_and_all_others_go_on",
+            f"{PARKED}[in memory]",
+        ],
+        [f"{PARKED}[on a broker]"],
     ),
     Guard(
         "What a table does not take is released only where nothing more of it can come",

@@ -27,9 +27,12 @@ from domain.messages import (
     ConsumerCommand,
     ConsumerReport,
     ConsumerState,
+    ControlAction,
     ControllerClaim,
+    ControlRequest,
     Order,
     PartitionRef,
+    Refusing,
     WriteSpeedReport,
     decode_to_controller,
 )
@@ -90,6 +93,7 @@ class Stage:
         incarnation: str = "a",
         applied: Order | None = None,
         taking_over: tuple[TopicPartition, ...] = (),
+        refusing: tuple[Refusing, ...] = (),
     ) -> None:
         epoch, sequence = applied or Order(0, 0)
         self._said[consumer] = ConsumerReport(
@@ -102,8 +106,13 @@ class Stage:
             applied_sequence=sequence,
             partitions=tuple(map(PartitionRef.of, held)),
             taking_over=tuple(map(PartitionRef.of, taking_over)),
+            refusing=refusing,
         )
         self._said_at = 0.0
+
+    def ask(self, action: ControlAction, topic: str) -> None:
+        request = ControlRequest(action=action, topic=topic, sent_at=time.time())
+        self._send(self._names.metadata, request.encode())
 
     def claim_as_a_controller_before(self, epoch: int) -> None:
         claim = ControllerClaim(epoch=epoch, incarnation="before", sent_at=time.time())
@@ -235,6 +244,23 @@ def test_a_partition_is_started_elsewhere_only_when_its_reader_has_said_that_it_
     (stays,) = set(BOTH) - {moves}
     stage.report(first, stays, applied=stop.order)
     assert keys(stage.wait_for(Action.START, consumer=second)) == [moves]
+
+
+@pytest.mark.usefixtures("controls")
+def test_a_topic_whose_table_takes_nothing_is_read_by_nobody_until_it_is_asked_for(stage: Stage) -> None:
+    first = stage.next_process("a")
+    start = stage.wait_for(Action.START)
+    at_fault = Refusing(topic="orders", for_s=SETTINGS.park_after_s, reason="another type")
+    stage.report(first, *BOTH, applied=start.order, refusing=(at_fault,))
+    stop = stage.wait_for(Action.STOP)
+    assert keys(stop) == list(BOTH)
+    stage.report(first, applied=stop.order)
+    stage.wait_until(lambda: not stage.alive)
+    stage.listen()
+    assert (stage.told(Action.START), stage.alive) == ([start], set()), "it is no load"
+    assert [(each.topic, each.reason) for each in stage.claims[-1].parked] == [("orders", "another type")]
+    stage.ask(ControlAction.UNPARK, "orders")
+    stage.wait_until(lambda: bool(stage.alive))
 
 
 @pytest.mark.usefixtures("controls")
