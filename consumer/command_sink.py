@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
-from consumer.sink import NO_EPOCHS, RefusedError, SinkError
+from consumer.sink import NO_EPOCHS, RefusedError, SinkError, TableError
 
 PROTOCOL = 1
 LONGEST_ANSWER = 1_000_000
@@ -44,6 +44,8 @@ class Answer(BaseModel):
     """The number of the request."""
     refused: str | None = None
     """Why it takes none of the rows, and never will: of one of them."""
+    topic_refused: str | None = None
+    """Why it takes nothing of the topic, until somebody has mended that."""
     failed: str | None = None
     """Why it could not do it now."""
     last: Mapping[NonNegativeInt, tuple[NonNegativeInt, int | None]] = {}
@@ -78,6 +80,7 @@ class _Program:
 
         Raises:
             RefusedError: it refuses a record.
+            TableError: it takes nothing of the topic.
             SinkError: it failed, did not answer, or ended.
         """
         body = None if rows is None else _in_arrow(rows)
@@ -101,6 +104,8 @@ class _Program:
             said = answer.result()
         if said.refused is not None:
             raise RefusedError(f"{self._name}: {said.refused}")
+        if said.topic_refused is not None:
+            raise TableError(f"{self._name}: {said.topic_refused}")
         if said.failed is not None:
             raise SinkError(f"{self._name}: {said.failed}")
         return said

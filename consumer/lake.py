@@ -73,7 +73,7 @@ log = structlog.get_logger(__name__)
 
 
 class Lake:
-    """The tables under one root, for one writer. Safe to use from several threads.
+    """The tables under one root, for one writer: what each method promises stands at `consumer.sink.Sink`.
 
     Args:
         sparks: `sc://host:port` of Spark Connect servers, each new session with the next of them; or a master.
@@ -126,19 +126,6 @@ class Lake:
             let_go(former)
 
     def append(self, topic: str, version: int, rows: pa.Table, epochs: Mapping[int, int] = NO_EPOCHS) -> None:
-        """Appends `rows` to the table of `topic`, unless this writer's `version` is there already.
-
-        Args:
-            topic: whose table.
-            version: higher than those before it.
-            rows: in the order in which they were read.
-            epochs: of the leaders that took the last record of each partition, as far as they are known.
-
-        Raises:
-            RefusedError: the table refuses a record among them. None of them is there, or will be under this version.
-            TableError: the table takes none such: nothing came of this call, whatever comes of those before it.
-            LakeError: they may or may not have been appended; the same call again settles it.
-        """
         with self._asking(topic) as (session, table):
             is_first = self._asked.get(table, 0) < version
             self._asked[table] = version
@@ -152,12 +139,7 @@ class Lake:
                     raise RefusedError(f"{table}: {brief(error)}") from error
 
     def set_aside(self, topic: str, record: pa.Table, reason: str, epochs: Mapping[int, int] = NO_EPOCHS) -> None:
-        """Appends a record that its topic's table refuses to the dead letters, unless it is there already, whoever
-        appended it.
-
-        Raises:
-            LakeError: that is not certain; the same call again settles it.
-        """
+        """Appends the record to the dead letters, unless it is there already, whoever appended it."""
         table = dead_letters(self._root)
         row = record.select(SCHEMA.names).append_column("reason", pa.array([reason]))
         with self._asking_of(table) as session:
@@ -184,11 +166,6 @@ class Lake:
                 raise
 
     def seal(self, topic: str, writer: str) -> None:
-        """From now on nothing that `writer` appends to the table of `topic` takes effect.
-
-        Raises:
-            LakeError: that is not certain; the same call again settles it.
-        """
         with self._asking(topic) as (session, table):
             if (table, writer) in self._sealed:
                 return

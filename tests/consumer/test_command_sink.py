@@ -19,7 +19,7 @@ from consumer.command_sink import CommandSink
 from consumer.decide.batch import Record
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
-from consumer.sink import RefusedError, SinkError
+from consumer.sink import RefusedError, SinkError, TableError
 from consumer.table import rows
 from domain.partitions import TopicPartition
 
@@ -127,6 +127,13 @@ def test_a_record_that_is_refused_is_told_from_what_failed(open_sink: Open) -> N
     with pytest.raises(RefusedError, match="no customer"):
         sink.append("orders", 1, records(0, 3))
     sink.append("orders", 2, records(0, 1))
+
+
+def test_a_topic_that_is_refused_is_told_from_a_record(open_sink: Open) -> None:
+    sink = open_sink(answering(DONE, '{"ask": N, "topic_refused": "no such stream"}\n'))
+    sink.connect()
+    with pytest.raises(TableError, match="no such stream"):
+        sink.append("orders", 1, records(0, 3))
 
 
 @pytest.mark.parametrize(
