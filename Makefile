@@ -79,6 +79,7 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet 
 	@$(BIN)/python -m bench.classes $(ARGS)
 	@$(BIN)/python -m bench.parameters $(ARGS)
 	@$(BIN)/python -m bench.consumer_throughput --memory-s 600 $(ARGS)
+	@$(BIN)/python -m bench.command_sink $(ARGS)
 	@$(BIN)/python -m bench.latency $(ARGS)
 	@rm -rf build/check && mkdir -p build/check
 	@$(BIN)/python -m bench.quiet $(ARGS)

@@ -14,6 +14,7 @@ CONTROL_PLANE, OWN_BROKERS, OWN_SPARK, WHOLE_SYSTEM = "control plane", "own brok
 
 GROUPS: Mapping[str, str] = {
     "tests/sandbox/test_services.py": OWN_BROKERS,
+    "tests/cli/test_access_tokens.py": WHOLE_SYSTEM,
     "tests/cli/test_secure_cluster.py": OWN_BROKERS,
     "tests/cli/test_watch_away.py": OWN_BROKERS,
     "tests/consumer/test_consumer_faults.py": OWN_SPARK,
@@ -22,9 +23,12 @@ GROUPS: Mapping[str, str] = {
     "tests/kubernetes/": CONTROL_PLANE,
     "tests/monitor/test_monitor_brokers.py": OWN_BROKERS,
     "tests/test_consumer_classes.py": OWN_BROKERS,
+    "tests/test_parked_topics.py": OWN_BROKERS,
     "tests/test_pipeline.py": WHOLE_SYSTEM,
     "tests/test_rollout.py": OWN_BROKERS,
+    "tests/test_scale_to_zero.py": OWN_BROKERS,
     "tests/test_status_page_live.py": WHOLE_SYSTEM,
+    "tests/test_up_on_secured_brokers.py": WHOLE_SYSTEM,
 }
 """By how the tests' names begin."""
 
