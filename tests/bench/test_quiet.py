@@ -15,6 +15,7 @@ from bench.quiet import LOOK_EVERY_S, MOST, REFUSES, WAIT_S, LoadBefore, await_q
 PAGES = {
     "bench.asking": "asking.md",
     "bench.begin": "begin.md",
+    "bench.command_sink": "command-sink.md",
     "bench.consumer_throughput": "consumer.md",
     "bench.engines": "engines.md",
     "bench.heuristics": "heuristics.md",
