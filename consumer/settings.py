@@ -76,7 +76,7 @@ class ConsumerSettings(BaseModel):
 
     sink: Literal["lake", "command"] = "lake"
     """Where records go: `lake`, to tables that Spark writes, or `command`, to a program of yours."""
-    command: tuple[str, ...] = ()
+    command: tuple[Annotated[str, Field(min_length=1, pattern=r"^[^\x00]+$")], ...] = ()
     """With `sink = "command"`: the program and its arguments. Each consumer starts one; see `docs/sinks.md`."""
     spark_remote: Annotated[tuple[str, ...] | None, Field(repr=False, min_length=1)] = None
     """The Spark Connect server, as `sc://host:port`: one engine for all consumers. Or a list of them: consumer 1 begins

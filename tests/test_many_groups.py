@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,12 +21,11 @@ from domain.messages import ControlAction, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from sandbox.ports import free_port
-from tests.app.test_groups import Fleet
+from tests.app.test_groups import PATIENTLY_S, Fleet, wait_until
 from tests.services import SharedBroker
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow(40)]
 
-PATIENTLY_S = 600.0
 SETTINGS = """\
 [kafka]
 bootstrap_servers = "{servers}"
@@ -56,13 +55,6 @@ def write(folder: Path, broker: SharedBroker, *names: str, port: int = 0) -> dic
     for name, file in files.items():
         file.write_text(SETTINGS.format(servers=broker.bootstrap_servers, name=name, folder=folder, port=port))
     return files
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENTLY_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @contextmanager

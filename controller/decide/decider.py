@@ -221,10 +221,8 @@ class Decider:
     def _triggers(self, at: float) -> tuple[Trigger, ...]:
         unread = self._unread(at)
         lost = {consumer for partition, consumer in self._lost.items() if partition in unread}
-        largest, fewest = (
-            max(each.capacity for each in self.settings.every_class),
-            scheduled(self.settings.schedules, at),
-        )
+        largest = max(each.capacity for each in self.settings.every_class)
+        fewest = scheduled(self.settings.schedules, at)
         return (
             *(something_to_read(unread - self._idleness.quiet) if self._can_rest else ()),
             *triggers(self.desired, self.sizes, self._capacity_of, largest, unread, self._vanished, lost, fewest),

@@ -23,7 +23,7 @@ from controller.runner import Audience
 from domain.assignment import ConsumerId
 from domain.consumer_class import ORDINARY
 
-PATIENTLY_S = 120
+PATIENTLY_S = 600.0
 TEXT = """\
 [kafka]
 bootstrap_servers = "127.0.0.1:1"

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cli.doctor.lake import check_lake
 from cli.main import app
+from tests.app.any_settings import settings
 from tests.consumer.test_command_sink import SQLITE
 
 PROGRAM = """\
@@ -69,3 +71,27 @@ def test_what_is_no_sink_is_told(command: tuple[str, ...], why: str) -> None:
     assert code == 1
     assert why in said
     assert f"{command[0]} is no sink: it must do what docs/sinks.md says" in said
+
+
+def of_program(*command: str) -> dict[str, object]:
+    return {"sink": "command", "command": command, "spark_remote": None, "lake_root": ""}
+
+
+def test_the_doctor_begins_the_program() -> None:
+    program = of_program(sys.executable, "-c", PROGRAM % "pass")
+    assert [finding.what for finding in check_lake(settings(consumer=program))] == [
+        f"{sys.executable} begins, and answers"
+    ]
+    (finding,) = check_lake(settings(consumer=of_program("/no/such")))
+    assert "/no/such cannot be started" in finding.what
+
+
+def test_commands_of_a_lake_say_that_there_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        '[kafka]\nbootstrap_servers = "127.0.0.1:1"\n[monitor]\ntopics = ["orders"]\n'
+        '[consumer]\nsink = "command"\ncommand = ["my-sink"]\n'
+    )
+    for command in (["verify"], ["dead-letters"], ["optimize"], ["vacuum"]):
+        done = CliRunner().invoke(app, ["lake", *command, "orders", "--settings", str(file)])
+        assert "is 'command': this is for the tables of a lake" in str(done.exception)

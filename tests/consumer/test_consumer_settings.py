@@ -157,6 +157,8 @@ def test_records_may_go_to_a_program_and_then_there_is_no_spark_and_no_lake() ->
 @pytest.mark.parametrize(
     ("given", "says"),
     [
+        ({"sink": "command", "command": ["my-sink", "a\0b"]}, "pattern"),
+        ({"sink": "command", "command": [""]}, "at least 1 character"),
         ({"sink": "command"}, "command is not set: it must be the program and its arguments"),
         (OF_A_PROGRAM | {"lake_root": "/lake"}, "lake_root of a lake is set"),
         (OF_A_PROGRAM | GOOD, "spark_remote and lake_root of a lake is set"),
