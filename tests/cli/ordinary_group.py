@@ -1,19 +1,22 @@
 """Groups that are not kcga's: real consumers of librdkafka and of Java, under a load that goes on."""
 
 import json
+import struct
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 
 from app.jars import KAFKA, obtain
 from app.java import OLDEST, Java
+from brokers.reading import bounds, records
 from tests.conftest import installed
 from tests.tools import JAVAC
 
@@ -22,7 +25,12 @@ PAUSE_S = 0.1
 COMMIT_EVERY_MS = 500
 QUIET = {"log_level": 0}
 """Brokers that are away are away on purpose."""
+SLOW_IS_NOT_GONE = {"session.timeout.ms": 300_000}
+"""A machine with other work does not make the group rebalance."""
 WITHIN_S = 300.0
+OFFSETS = "__consumer_offsets"
+OF_A_GROUP, OF_A_GROUP_BY_KIP_848 = 2, 3
+"""The kinds of keys that records of groups have in that topic."""
 
 
 class RdkafkaGroup:
@@ -42,11 +50,10 @@ class RdkafkaGroup:
             "auto.commit.interval.ms": COMMIT_EVERY_MS,
             "statistics.interval.ms": 200,
             **QUIET,
+            **({} if settings.get("group.protocol") == "consumer" else SLOW_IS_NOT_GONE),
         }
         self._topic = topic
         self._members: list[tuple[threading.Event, threading.Thread]] = []
-        self.rebalances: dict[int, int] = {}
-        """Of each member, as it counts them itself."""
         self.assigned: dict[int, int] = {}
         """How many partitions each member has, as it knows."""
 
@@ -66,7 +73,6 @@ class RdkafkaGroup:
     def _read(self, number: int, leaves: threading.Event) -> None:
         def told(statistics: str) -> None:
             of_group = json.loads(statistics).get("cgrp", {})
-            self.rebalances[number] = of_group.get("rebalance_cnt", 0)
             self.assigned[number] = of_group.get("assignment_size", 0)
 
         settings = {**self._settings, "client.id": f"app-{number}", "stats_cb": told}
@@ -147,3 +153,37 @@ def wait_for_group(settings: Mapping[str, str], group: str, members: int = 1) ->
                 return
         assert time.monotonic() < deadline, "nobody joins"
         time.sleep(0.2)
+
+
+def generation(settings: Mapping[str, str], group: str) -> int:
+    """The group's generation, or its epoch by KIP-848, as its coordinator has written it down."""
+    reader = Consumer({**settings, "group.id": group, "enable.auto.commit": False})
+    with closing(reader):
+        told = [
+            value
+            for partition in reader.list_topics(OFFSETS, WITHIN_S).topics[OFFSETS].partitions
+            for record in _all_of(reader, partition)
+            if (value := _generation_in(record, group)) is not None
+        ]
+    return max(told)
+
+
+def _all_of(reader: Consumer, partition: int) -> Iterator[Message]:
+    start, end = bounds(reader, Position(OFFSETS, partition), WITHIN_S)
+    return records(reader, Position(OFFSETS, partition, start), end, WITHIN_S)
+
+
+def _generation_in(record: Message, group: str) -> int | None:
+    """None where the record is not of the group itself, but of its offsets, of a member or of another group."""
+    key, value = record.key(), record.value()
+    if key is None or value is None or key[4:].decode(errors="replace") != group:
+        return None
+    (kind,) = struct.unpack_from(">h", key)
+    if kind == OF_A_GROUP:
+        (length,) = struct.unpack_from(">h", value, 2)  # of the name of the protocol's type
+        (generation,) = struct.unpack_from(">i", value, 4 + length)
+    elif kind == OF_A_GROUP_BY_KIP_848:
+        (generation,) = struct.unpack_from(">i", value, 2)
+    else:
+        return None
+    return int(generation)
