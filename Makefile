@@ -150,7 +150,7 @@ $(READY): requirements-dev.txt pyproject.toml
 	@touch $@
 
 lock:  ## Resolves the newest versions that pyproject.toml allows (needs uv)
-	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade pyproject.toml --extra plot --output-file requirements.txt
+	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade pyproject.toml --extra plot --extra aws --extra gcp --output-file requirements.txt
 	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade pyproject.toml --extra dev --output-file requirements-dev.txt
 	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet --upgrade tests/object_store/requirements.in --output-file tests/object_store/requirements.txt
 
