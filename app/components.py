@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
+from app.access import client_config
 from app.errors import KcgaError, UsageError
 from app.interrupts import stop_on_signals
 from app.revision import revisions_of
@@ -37,7 +38,7 @@ def run_monitor(file: Path) -> None:
         monitor = Monitor(
             settings.monitor,
             settings.kafka.bootstrap_servers,
-            settings.kafka.client,
+            client_config(settings.kafka),
             write_speed_topic=topics.write_speed,
             own_topics=frozenset({topics.write_speed, topics.metadata, topics.decisions}),
             group=settings.kafka.group,
@@ -84,7 +85,7 @@ def control(
     with _fleet(settings, file, stop, audience.stands_by) as fleet:
         if fleet is None:
             return
-        link = KafkaLink(kafka.bootstrap_servers, kafka.group, kafka.client, settings.topics.names)
+        link = KafkaLink(kafka.bootstrap_servers, kafka.group, client_config(kafka), settings.topics.names)
         try:
             run(settings.of_controller, link, limited(fleet), solve, stop, audience=audience)
         except DeposedError as error:
@@ -132,7 +133,7 @@ def run_consumer(number: int, file: Path, class_name: str = ORDINARY) -> None:
                 consumer=number,
                 group=settings.kafka.group,
                 bootstrap_servers=settings.kafka.bootstrap_servers,
-                client_config=settings.kafka.client,
+                client_config=client_config(settings.kafka),
                 settings=settings.consumer.of_class(class_name),
                 metadata_topic=settings.topics.metadata,
                 stop=stop,
@@ -183,6 +184,6 @@ def consumer_command(consumer: int, file: Path, class_name: str = ORDINARY) -> l
 
 def _cluster(settings: Settings) -> Cluster:
     """The cluster, with the topics that the components talk through."""
-    cluster = Cluster(settings.kafka.bootstrap_servers, settings.kafka.client)
+    cluster = Cluster(settings.kafka.bootstrap_servers, client_config(settings.kafka))
     cluster.ensure_internal_topics(settings.topics.names, settings.controller.highest_consumer)
     return cluster

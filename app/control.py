@@ -4,6 +4,7 @@ import time
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from app.access import client_config
 from app.errors import KcgaError
 from app.refusals import of_settings
 from app.settings import Settings
@@ -22,7 +23,8 @@ def ask(settings: Settings, action: ControlAction, of_topic: str | None = None) 
         KcgaError: the cluster does not take it, or no controller has ever run with these settings.
     """
     kafka, topic = settings.kafka, settings.topics.metadata
-    if topic not in Cluster(kafka.bootstrap_servers, kafka.client).partitions():
+    config = client_config(kafka)
+    if topic not in Cluster(kafka.bootstrap_servers, config).partitions():
         raise KcgaError(
             f"there is no topic {topic} at {kafka.bootstrap_servers}: no controller has run with these settings"
         )
@@ -33,7 +35,7 @@ def ask(settings: Settings, action: ControlAction, of_topic: str | None = None) 
             failure.append(error)
 
     with of_settings():
-        producer = Producer({"log_level": 0, **kafka.client, "bootstrap.servers": kafka.bootstrap_servers})
+        producer = Producer({"log_level": 0, **config, "bootstrap.servers": kafka.bootstrap_servers})
     request = ControlRequest(group=kafka.group, action=action, topic=of_topic, sent_at=time.time())
     try:
         producer.produce(topic, request.encode(), partition=CONTROLLER_PARTITION, on_delivery=delivered)

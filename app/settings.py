@@ -59,6 +59,25 @@ class KafkaSettings(Section):
     """The consumer group under which offsets are committed."""
     client: Annotated[Mapping[str, str], Field(repr=False)] = {}
     """Further settings of all Kafka clients by librdkafka's names, such as `security.protocol`."""
+    auth: Literal["msk-iam", "google"] | None = None
+    """Who all clients are, where `client` does not say it: by access tokens of Amazon MSK (IAM), from the credentials
+    that AWS' own tools find, which takes `kcga[aws]`; or by those of Google's managed Kafka, from application default
+    credentials, which takes `kcga[gcp]`."""
+
+    @model_validator(mode="after")
+    def _is_said_once_who_one_is(self) -> Self:
+        if self.auth is None:
+            return self
+        mechanism = self.client.get("sasl.mechanism", self.client.get("sasl.mechanisms", "OAUTHBEARER"))
+        protocol = self.client.get("security.protocol", "SASL_SSL")
+        if (mechanism.upper(), protocol.upper()) != ("OAUTHBEARER", "SASL_SSL"):
+            raise ValueError(
+                f"auth {self.auth!r} is for sasl.mechanism OAUTHBEARER and security.protocol SASL_SSL, which client "
+                f"need not have: it has {mechanism} and {protocol}"
+            )
+        if of_others := sorted(name for name in self.client if name.startswith("sasl.oauthbearer.")):
+            raise ValueError(f"auth is {self.auth!r}: client must not have {', '.join(of_others)} besides")
+        return self
 
 
 class TopicSettings(Section):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
+from app.access import client_config
 from app.errors import KcgaError
 from app.refusals import of_settings
 from app.settings import Settings
@@ -147,6 +148,7 @@ def tail(settings: Settings) -> Iterator[Tail]:
         KcgaError: the cluster does not answer.
     """
     kafka = settings.kafka
+    config = client_config(kafka)
     complaints: list[KafkaError] = []
     with of_settings():
         consumer = Consumer(
@@ -154,7 +156,7 @@ def tail(settings: Settings) -> Iterator[Tail]:
                 "error_cb": complaints.append,
                 "fetch.wait.max.ms": 20,
                 "log_level": 0,  # what goes wrong is said in one line, by the error
-                **kafka.client,
+                **config,
                 "bootstrap.servers": kafka.bootstrap_servers,
                 "client.id": "kcga-tail",
                 "group.id": f"{READERS}{uuid.uuid4().hex}",

@@ -75,7 +75,7 @@ class Cluster:
             listed: ClusterMetadata = self._admin.list_topics(timeout=REQUEST_TIMEOUT_S)
         except KafkaException as error:
             self._admin.poll(0)  # only then does the client tell what it has to complain of
-            from brokers.tokens import fault_of  # only now: kafka-python takes a while to import
+            from brokers.oidc import fault_of  # only now: kafka-python takes a while to import
 
             why = fault_of(self._client_config) or reason(error.args[0], self._complaints)
             raise KcgaError(

@@ -71,7 +71,8 @@ def reason(error: KafkaError, complaints: Iterable[KafkaError] = ()) -> str:
             if _TOKEN_REFUSED in said:
                 return (
                     f"the brokers refuse the access token ({said}): sasl.oauthbearer.token.endpoint.url in "
-                    "kafka.client must be of the identity provider that they trust, and it must give tokens for them"
+                    "kafka.client must be of the identity provider that they trust, and it must give tokens for them; "
+                    "with kafka.auth the role or account must be one that may connect"
                 )
             return (
                 f"the brokers refuse who this is ({said}): correct sasl.username, sasl.password or "

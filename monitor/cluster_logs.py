@@ -25,7 +25,7 @@ from kafka.errors import (
 from kafka.protocol.consumer import FetchRequest
 
 from brokers.errors import in_one_line, reason
-from brokers.tokens import OidcTokens
+from brokers.tokens import Tokens
 from domain.partitions import OffsetRange, TopicPartition
 from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from monitor.group_commits import GroupCommits
@@ -91,7 +91,7 @@ class ClusterLogs:
             "reconnect_backoff_max_ms": _RECONNECT_BACKOFF_MAX_MS,
             "metadata_max_age_ms": _METADATA_MAX_AGE_MS,
         }
-        self._tokens: OidcTokens | None = self._arguments.get("sasl_oauth_token_provider")
+        self._tokens: Tokens | None = self._arguments.get("sasl_oauth_token_provider")
         # Both libraries log each failed attempt; kcga logs once when a broker goes and once when it is back.
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self._commits_config = {**client_config, "bootstrap.servers": bootstrap_servers}

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from brokers.errors import in_one_line
-from brokers.tokens import MECHANISM, PROPERTIES, OidcTokens, TokenSettingsError
+from brokers.oidc import PROPERTIES, OidcTokens
+from brokers.tokens import CALLBACK, MECHANISM, TokenSettingsError
 
 
 class ConnectionSettingsError(ValueError):
@@ -45,14 +46,14 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", MECHANISM)
 
 
-def kafka_python_arguments(bootstrap_servers: str, client_config: Mapping[str, str]) -> dict[str, Any]:
+def kafka_python_arguments(bootstrap_servers: str, client_config: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a kafka-python client that connects as librdkafka does with `client_config`.
 
     Properties that do not say how to connect and who one is are left aside.
 
     Args:
         bootstrap_servers: `host:port`, separated by commas.
-        client_config: librdkafka's properties, such as `security.protocol`.
+        client_config: librdkafka's properties, such as `security.protocol`, and whom to ask for access tokens.
 
     Raises:
         ConnectionSettingsError: there is no server, or a property of security that kafka-python has no counterpart for.
@@ -78,7 +79,7 @@ def kafka_python_arguments(bootstrap_servers: str, client_config: Mapping[str, s
     _require(arguments, "sasl_mechanism", "sasl.mechanism", _MECHANISMS)
     if arguments.get("sasl_mechanism") == MECHANISM:
         try:
-            arguments["sasl_oauth_token_provider"] = OidcTokens(client_config)
+            arguments["sasl_oauth_token_provider"] = client_config.get(CALLBACK) or OidcTokens(client_config)
         except TokenSettingsError as error:
             raise ConnectionSettingsError(str(error)) from error
     verifies = client_config.get(_VERIFICATION, "true").lower() != "false"

@@ -15,6 +15,7 @@ import psutil
 from confluent_kafka import Consumer, KafkaException
 from rich.console import Console
 
+from app.access import client_config
 from app.child import Child
 from app.components import command, consumer_command
 from app.errors import KcgaError
@@ -121,7 +122,7 @@ class Demonstration:
             observer = stack.enter_context(
                 Observer(
                     self._services.bootstrap_servers,
-                    self._settings.kafka.client,
+                    client_config(self._settings.kafka),
                     names=self._settings.topics.names,
                     group=self._settings.kafka.group,
                     since=time.time(),
@@ -296,7 +297,7 @@ class Demonstration:
 
 
 def _create_topics(settings: Settings, profile: LoadProfile) -> None:
-    cluster = Cluster(settings.kafka.bootstrap_servers, settings.kafka.client)
+    cluster = Cluster(settings.kafka.bootstrap_servers, client_config(settings.kafka))
     cluster.ensure_internal_topics(settings.topics.names, settings.controller.highest_consumer)
     cluster.create(profile.topics)
 
@@ -315,7 +316,7 @@ def _delivered(generator: Child) -> int:
 def _in_kafka(kafka: KafkaSettings, partitions: Sequence[TopicPartition]) -> int:
     """How many records the partitions hold: they are written without transactions, so every offset is one."""
     own = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "kcga-up", "log_level": 0}
-    reader = Consumer({**kafka.client, **own})
+    reader = Consumer({**client_config(kafka), **own})
     try:
         held = log_offsets.ranges(reader, partitions, REQUEST_TIMEOUT_S)
         return sum(held[partition].end - held[partition].start for partition in partitions)

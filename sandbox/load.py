@@ -18,6 +18,7 @@ from typing import Any
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from app.access import client_config
 from app.errors import KcgaError
 from app.interrupts import stop_on_signals
 from app.logs import configure
@@ -217,7 +218,7 @@ def main() -> None:
             stop=stop,
             duration_s=options.seconds,
             seed=options.seed,
-            client_config=settings.kafka.client,
+            client_config=client_config(settings.kafka),
             begins=lambda: began.touch() if began is not None else None,
         )
     json.dump(report.as_json(), sys.stdout)

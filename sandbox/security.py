@@ -29,6 +29,11 @@ class TokenIssuer:
     ca: Path
     """PEM: the certificate of who signed the provider's own."""
 
+    @property
+    def jvm(self) -> tuple[str, ...]:
+        """Options of the broker's Java."""
+        return (f"-D{_URLS_THAT_ARE_ASKED}={self.keys}",)
+
     def broker_settings(self) -> dict[str, str]:
         package, mechanism = "org.apache.kafka.common.security.oauthbearer", "listener.name.sasl_ssl.oauthbearer"
         # The claim is for a token of the broker's own, which it makes and never shows anybody.
@@ -73,7 +78,7 @@ class BrokerSecurity:
     @property
     def jvm(self) -> tuple[str, ...]:
         """Options of the broker's Java."""
-        return () if self.tokens is None else (f"-D{_URLS_THAT_ARE_ASKED}={self.tokens.keys}",)
+        return () if self.tokens is None else self.tokens.jvm
 
     def broker_settings(self) -> dict[str, str]:
         """What goes into the broker's settings; the controller's listener is this process's own, and plain."""

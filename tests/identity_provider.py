@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -42,6 +42,7 @@ class IdentityProvider:
         """In place of a token."""
         self.given: list[str] = []
         """To whom, token by token."""
+        self.classes: Sequence[Path] = ()
         provider = self
 
         class Handler(BaseHTTPRequestHandler):

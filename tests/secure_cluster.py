@@ -3,12 +3,12 @@
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import (
@@ -34,13 +34,28 @@ from cli.commands.acls import pattern_of, principal
 from cli.rights import Component, Resource, Right
 from controller.local_processes import LocalProcesses
 from sandbox.broker import Broker
-from sandbox.security import BrokerSecurity
+from sandbox.security import BrokerSecurity, TokenIssuer
 from tests.certificates import Authority
-from tests.identity_provider import IdentityProvider
 
 PASSWORD = "right"  # noqa: S105 (a test's own broker)
 DATA, PREFIX = "orders", "kcga-"
 WITHIN_S = 600.0
+
+
+class TokenProvider(Protocol):
+    """Whose access tokens a broker takes."""
+
+    given: list[str]
+    """To whom, token by token."""
+    classes: Sequence[Path]
+    """Folders of classes that the broker checks them by."""
+
+    @property
+    def issuer(self) -> TokenIssuer: ...
+
+    def client(self, user: str) -> dict[str, str]:
+        """How a client of that user gets its tokens, by librdkafka's names."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -49,7 +64,7 @@ class Cluster:
     security: BrokerSecurity
     other_ca: Path
     """Of an authority that has signed nothing here."""
-    provider: IdentityProvider | None = None
+    provider: TokenProvider | None = None
     """Whose tokens the broker takes, too."""
 
     @cached_property
@@ -131,7 +146,7 @@ def binding(right: Right, operation: str) -> AclBinding:
 
 
 @contextmanager
-def secure_cluster(folder: Path, java: Java, provider: IdentityProvider | None = None) -> Iterator[Cluster]:
+def secure_cluster(folder: Path, java: Java, provider: TokenProvider | None = None) -> Iterator[Cluster]:
     """With a user for each component and one more, `kcga-stranger`, none of whom may do anything yet; and `orders`.
 
     Args:
@@ -142,7 +157,8 @@ def secure_cluster(folder: Path, java: Java, provider: IdentityProvider | None =
     authority, other = Authority(folder / "ca"), Authority(folder / "other-ca")
     tokens = None if provider is None else provider.issuer
     security = BrokerSecurity(authority.key_store(), authority.certificate, PASSWORD, tokens)
-    with Broker(folder / "broker", jars=obtain(KAFKA), java=java, security=security) as broker:
+    jars = [*obtain(KAFKA), *(() if provider is None else provider.classes)]
+    with Broker(folder / "broker", jars=jars, java=java, security=security) as broker:
         made = Cluster(broker, security, other.certificate, provider)
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
         users = [f"{PREFIX}{name}" for name in (*Component, "stranger")]

@@ -86,10 +86,13 @@ def hold(cluster: Cluster, spark_remote: str, folder: Path, for_s: float) -> Hel
     cluster.make(16, names.write_speed, names.metadata, names.decisions)
     logs = [folder / f"{name}.log" for name in ("controller", "monitor")]
     reports = Reports(cluster.broker.bootstrap_servers, names.write_speed, cluster.client("admin"))
+    began = time.time()
     producer, produced = Producer(cluster.client("admin")), 0
     try:
         with running("controller", of_controller, logs[0]), running("monitor", of_monitor, logs[1]):
-            reports.until(lambda report: bool(report.partitions) and not report.speeds.unknown)
+            reports.until(  # of this group's monitor, not of one before it
+                lambda report: report.measured_at >= began and bool(report.partitions) and not report.speeds.unknown
+            )
             before, unknown, until = Counter(given), 0, time.monotonic() + for_s
             while time.monotonic() < until:
                 for partition in range(2):

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from app.access import client_config
 from app.errors import KcgaError, UsageError
 from app.settings import Settings, load
 from app.spark_needs import with_jars
@@ -172,7 +173,7 @@ def _topics(settings: Settings, named: Sequence[str]) -> list[str]:
     """
     if named:
         return sorted(set(named))
-    cluster = Cluster(settings.kafka.bootstrap_servers, settings.kafka.client)
+    cluster = Cluster(settings.kafka.bootstrap_servers, client_config(settings.kafka))
     known = {
         name: Topic(name, topic_id="", leaders=dict.fromkeys(range(count)))
         for name, count in cluster.partitions().items()

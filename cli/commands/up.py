@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from app import logs
+from app.access import client_config
 from app.errors import KcgaError
 from app.interrupts import Interrupts
 from app.settings import checked
@@ -160,7 +161,7 @@ def _client_config(bootstrap_servers: str | None) -> Mapping[str, str]:
         "monitor": {"topics": ["orders"]},
         "consumer": {"spark_remote": "sc://127.0.0.1", "lake_root": "/"},
     }
-    return checked(needed, "in the environment").kafka.client
+    return client_config(checked(needed, "in the environment").kafka)
 
 
 @contextmanager

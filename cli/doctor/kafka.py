@@ -8,6 +8,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
 
 from app import figures
+from app.access import client_config
 from app.errors import KcgaError
 from app.settings import Settings
 from app.topics import Cluster
@@ -33,13 +34,14 @@ CREATE = "Create"
 def check_kafka(settings: Settings) -> Iterator[Finding]:
     kafka = settings.kafka
     try:
-        cluster = Cluster(kafka.bootstrap_servers, kafka.client)
+        config = client_config(kafka)
+        cluster = Cluster(kafka.bootstrap_servers, config)
         partitions, replicas = cluster.partitions(), cluster.replicas()
     except KcgaError as error:
         yield Finding.fault(str(error), "correct kafka.bootstrap_servers and kafka.client, or start the brokers")
         return
     yield Finding(f"Kafka answers at {kafka.bootstrap_servers}, with {len(partitions):,} topics")
-    admin = AdminClient({"log_level": 0, **kafka.client, "bootstrap.servers": kafka.bootstrap_servers})
+    admin = AdminClient({"log_level": 0, **config, "bootstrap.servers": kafka.bootstrap_servers})
     of_cluster = _of_cluster(admin)
     yield from _own_topics(settings, partitions, of_cluster)
     names = settings.topics
@@ -102,7 +104,7 @@ def _topics_to_read(interest: Interest, partitions: dict[str, int]) -> Iterator[
 def _sources(settings: Settings, own: Collection[str]) -> Iterator[Finding]:
     """What the monitor would be told of write speeds."""
     kafka, source = settings.kafka, settings.monitor.source
-    cluster = ClusterLogs(kafka.bootstrap_servers, kafka.client, settings.monitor.request_timeout_s)
+    cluster = ClusterLogs(kafka.bootstrap_servers, client_config(kafka), settings.monitor.request_timeout_s)
     try:
         interest = topics_of_interest(settings.monitor.topics, cluster.topics(), own)
         told = list(first_look(cluster, interest.led, settings.monitor))

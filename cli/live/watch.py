@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
+from app.access import client_config
 from app.errors import KcgaError, UsageError
 from app.settings import Settings
 from cli.live.decide.membership import Membership, Protocol
@@ -86,7 +87,7 @@ def look_at(settings: Settings, topics: tuple[str, ...], stop: threading.Event, 
 def _cluster(settings: Settings) -> ClusterLogs:
     kafka = settings.kafka
     try:
-        return ClusterLogs(kafka.bootstrap_servers, kafka.client, settings.monitor.request_timeout_s)
+        return ClusterLogs(kafka.bootstrap_servers, client_config(kafka), settings.monitor.request_timeout_s)
     except ConnectionSettingsError as error:
         raise UsageError(f"kafka.client: {error}") from error
 

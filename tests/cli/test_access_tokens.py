@@ -73,7 +73,7 @@ def test_a_token_that_the_brokers_refuse_and_a_provider_that_is_away_are_one_lin
     cluster: Cluster, tmp_path: Path
 ) -> None:
     provider, log = cluster.provider, tmp_path / "monitor.log"
-    assert provider is not None
+    assert isinstance(provider, IdentityProvider)
     file = settings_file(tmp_path, "monitor", cluster, client_of(cluster, "admin"), GROUP, NO_SPARK)
     names = load(file).topics
     cluster.make(16, names.write_speed, names.metadata, names.decisions)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.tokens import OidcTokens, TokenError, TokenSettingsError, fault_of
+from brokers.oidc import OidcTokens, fault_of
+from brokers.tokens import TokenError, TokenSettingsError
 from tests.certificates import Authority
 from tests.identity_provider import IdentityProvider
 
