@@ -103,6 +103,11 @@ def make_app(
         token: whoever asks for something has to send it; nobody can where there is none.
         stopping: whether open connections have to end.
     """
+
+    def pictured() -> tuple[int, Shown]:
+        shown = board.picture()
+        return shown.version, shown
+
     app = FastAPI(
         title="kcga",
         summary="One consumer group, as its controller sees it.",
@@ -114,7 +119,7 @@ def make_app(
     add_refusals(app)
     add_health(app, board.alive, board.ready, registry)
     _add_reading(app, board, control=ask is not None and token is not None)
-    _add_events(app, board, stopping)
+    add_events(app, pictured, stopping, "The group")
     _add_control(app, ask, token)
 
     @app.get("/", include_in_schema=False)
@@ -224,7 +229,17 @@ def _add_reading(app: FastAPI, board: Board, *, control: bool) -> None:
         return ExplainedDecision(explanation=tuple(explain(record)), record=record)
 
 
-def _add_events(app: FastAPI, board: Board, stopping: Callable[[], bool]) -> None:
+def add_events(
+    app: FastAPI, newest: Callable[[], tuple[int, Shown | None]], stopping: Callable[[], bool], summary: str
+) -> None:
+    """Answers `/api/events`: again with every change, as server-sent events of the form of `/api/state`.
+
+    Args:
+        app: what it is added to.
+        newest: what is to be shown, and its number; None while there is nothing yet.
+        stopping: whether open connections have to end.
+        summary: what that is.
+    """
     pages = 0
 
     async def page() -> AsyncIterator[None]:
@@ -237,16 +252,21 @@ def _add_events(app: FastAPI, board: Board, stopping: Callable[[], bool]) -> Non
         finally:
             pages -= 1
 
-    @app.get("/api/events", response_class=EventSourceResponse, dependencies=[Depends(page)], tags=["group"])
+    @app.get(
+        "/api/events",
+        response_class=EventSourceResponse,
+        dependencies=[Depends(page)],
+        tags=["group"],
+        description=f"{summary}, again with every change, as server-sent events of the form of `/api/state`.",
+    )
     async def live() -> AsyncIterator[ServerSentEvent]:
-        """The group, again with every change, as server-sent events of the form of `/api/state`."""
         sent = -1
         yield ServerSentEvent(retry=RETRY_MS)
         while not stopping():
-            shown = await asyncio.to_thread(board.picture)
-            if shown.version != sent:
+            version, shown = await asyncio.to_thread(newest)
+            if shown is not None and version != sent:
                 yield ServerSentEvent(event="state", data=shown)
-                sent = shown.version
+                sent = version
             await asyncio.sleep(LOOK_EVERY_S)
 
 

@@ -15,17 +15,19 @@ from rich.live import Live
 from app.errors import UsageError
 from app.interrupts import stop_on_signals
 from app.settings import Settings, checked, read
-from app.telemetry.exporter import Probes, listening, probes_app
+from app.telemetry.exporter import listening
 from app.telemetry.process import process_registry
 from cli.files.stream_file import Measurement, write_stream
 from cli.live.advice import Advice
 from cli.live.decide import words
 from cli.live.decide.watcher import Moment
+from cli.live.page import make_page
 from cli.live.watch import Look, look_at
 from cli.options import Classes, OutputFormat, parse_classes
 from cli.terminal import standard_output
 from cli.terminal.glyphs import TopicPalette
 from cli.terminal.watch_screen import WatchScreen
+from controller.settings import AUTO
 from domain.assignment import HIGHEST_CONSUMER
 from domain.consumer_class import ConsumerClass
 from solver import Problem, Solution, solve
@@ -43,7 +45,10 @@ def watch(
     ] = None,
     capacity: Annotated[
         float | None,
-        typer.Option(help="What one of its consumers reads at most, in bytes/s, in place of consumer_capacity."),
+        typer.Option(
+            help="What one of its consumers reads at most, in bytes/s, in place of consumer_capacity; where neither is "
+            "given, an estimate by what members read while they lag."
+        ),
     ] = None,
     classes: Classes = None,
     topic: Annotated[
@@ -65,7 +70,11 @@ def watch(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65_535, help="Serve /metrics, /healthz and /readyz there, at http.host; 0 for any."),
+        typer.Option(
+            min=0,
+            max=65_535,
+            help="Serve a page there, with /metrics, /healthz, /readyz, at http.host; 0 for any.",
+        ),
     ] = None,
     keda_port: Annotated[
         int | None,
@@ -120,12 +129,12 @@ def _settings(
     Raises:
         UsageError: something is wrong, or missing.
     """
-    if file is None and (bootstrap_servers is None or capacity is None):
+    if file is None and bootstrap_servers is None:
         raise UsageError(
-            "where the brokers are, and what one consumer reads at most, is not known: give --bootstrap-servers and "
-            "--capacity, or --settings with a file that says it"
+            "where the brokers are is not known: give --bootstrap-servers, or --settings with a file that says it"
         )
-    values: dict[str, Any] = {"controller": {"max_consumers": HIGHEST_CONSUMER}} if file is None else read(file)
+    of_controller = {"max_consumers": HIGHEST_CONSUMER, "consumer_capacity": AUTO}
+    values: dict[str, Any] = {"controller": of_controller} if file is None else read(file)
     values = {**UNUSED, **values}
     if isinstance(own := values.get("consumer", {}), Mapping):
         # Of consumers, too, only classes are looked at.
@@ -161,8 +170,8 @@ def _served(settings: Settings, advice: Advice, port: int | None, keda_port: int
         if port is not None:
             registry = process_registry()
             registry.register(advice)
-            server = listening(settings.http, port, "the advice")
-            serving.enter_context(server.serve(probes_app(Probes(advice.alive, advice.ready, registry))))
+            server = listening(settings.http, port, "the page of the group")
+            serving.enter_context(server.serve(make_page(advice, registry, server.stopping)))
         if keda_port is not None:
             from cli.live.keda import scaler
 

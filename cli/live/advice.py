@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from app.status.health import Health
-from cli.live.decide.watcher import Moment
+from cli.live.decide.watcher import CapacityFrom, Moment
 
 
 class NoAdviceError(Exception):
@@ -32,12 +32,14 @@ class Advice(Collector):
         self._clock = clock
         self._changed = threading.Lock()
         self._looked: tuple[float, Moment] | None = None
+        self._looks = 0
         self._advised: tuple[float, int] | None = None
 
     def tell(self, moment: Moment) -> None:
         """Somebody has looked at the group."""
         with self._changed:
             self._looked = self._clock(), moment
+            self._looks += 1
             if moment.advised is not None:
                 self._advised = self._clock(), moment.advised
 
@@ -51,12 +53,19 @@ class Advice(Collector):
         with self._changed:
             if self._advised is None:
                 raise NoAdviceError(
-                    "there is no advice yet: it takes write speeds, and a group that is not rebalancing"
+                    "there is no advice yet: it takes write speeds, a group that is not rebalancing, "
+                    "and what a consumer reads at most"
                 )
             advised_at, consumers = self._advised
         if (age_s := self._clock() - advised_at) > self._holds_s:
             raise NoAdviceError(f"the newest advice is {age_s:.0f} s old")
         return consumers
+
+    @property
+    def newest(self) -> tuple[int, Moment | None]:
+        """What was seen last, and the how-manieth look that was."""
+        with self._changed:
+            return self._looks, None if self._looked is None else self._looked[1]
 
     def alive(self) -> Health:
         """Whether anybody looks."""
@@ -84,11 +93,13 @@ class Advice(Collector):
         if looked is None:
             return
         moment, saving = looked[1], looked[1].saving
+        capacity = None if moment.capacity_from is CapacityFrom.UNKNOWN else moment.capacity
         figures: list[tuple[str, str, float | None]] = [
             ("consumers", "Consumers of the group.", moment.consumers),
             ("consumers_overloaded", "Those that have more to read than a consumer can.", len(moment.overloaded)),
             ("consumers_idle", "Those that have less than a tenth of that.", len(moment.idle)),
             ("partitions_unread", "Partitions that nobody reads.", len(moment.unread)),
+            ("consumer_capacity_bytes_per_second", "What a consumer reads at most, given or by an estimate.", capacity),
             ("write_speed_bytes_per_second", "Of all partitions that the group reads.", moment.written),
             ("lag_records", "Records that are not committed yet.", moment.lag),
             ("lag_seconds", "Of the partition that is furthest behind.", moment.lag_s),

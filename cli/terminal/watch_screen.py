@@ -61,6 +61,8 @@ class WatchScreen:
         moment = self.moment
         would_act = moment.decision is not None and moment.decision.carried_out
         yield from _sentence(words.advice(moment), glyphs.tick if would_act else glyphs.kept, GOOD, width)
+        for sentence in words.capacity(moment):
+            yield from _sentence(sentence, glyphs.dot, FAINT, width)
         for remark in words.remarks(moment):
             yield from _sentence(remark, glyphs.degraded, WARNING, width)
         for sentence in words.rebalances(moment):

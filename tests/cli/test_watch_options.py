@@ -25,10 +25,13 @@ def refusal(*options: str) -> str:
 HERE = ("--bootstrap-servers", "127.0.0.1:1")
 
 
-def test_brokers_and_a_capacity_are_needed() -> None:
-    assert "--bootstrap-servers and --capacity" in refusal()
-    assert "--bootstrap-servers and --capacity" in refusal(*HERE)
-    assert "--bootstrap-servers and --capacity" in refusal("--capacity", "100")
+def test_it_must_be_said_where_the_brokers_are() -> None:
+    assert "give --bootstrap-servers, or --settings" in refusal()
+    assert "give --bootstrap-servers, or --settings" in refusal("--capacity", "100")
+
+
+def test_a_capacity_that_is_estimated_is_one_for_all_consumers() -> None:
+    assert "do not go together" in refusal(*HERE, "--class", "large=400:3")
 
 
 def test_what_is_out_of_range_is_named(tmp_path: Path) -> None:

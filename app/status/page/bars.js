@@ -149,7 +149,7 @@ function inWords(part) {
   if (part.lag !== null) facts.push(`lag ${count(part.lag)}`);
   if (part.oversized) facts.push("faster than a consumer: its topic needs more partitions");
   if (part.awaited) facts.push(part.source === null || part.source === part.consumer ? `consumer ${part.consumer} is about to read it` : `moves from consumer ${part.source} to consumer ${part.consumer}`);
-  else if (part.to !== null) facts.push(`moves from consumer ${part.consumer} to consumer ${part.to}`);
+  else if (part.to !== null) facts.push(`${newest.advised ? "would move" : "moves"} from consumer ${part.consumer} to consumer ${part.to}`);
   else facts.push(`read by consumer ${part.consumer}`);
   return facts.join(", ");
 }

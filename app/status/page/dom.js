@@ -22,6 +22,21 @@ export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+// How things stand, in a few words each: pairs of a kind (none, good, warn, bad) and what it says.
+export function stand(chips) {
+  const node = byId("standing");
+  const text = chips.map((chip) => chip.join("|")).join("||");
+  if (node.dataset.text === text) return;
+  node.dataset.text = text;
+  node.replaceChildren(...chips.map(([kind, said]) => element("span", { class: `chip ${kind}` }, said)));
+}
+
+// Whether what is shown is up to date.
+export function live(isLive, text) {
+  byId("live").dataset.live = isLive ? "yes" : "no";
+  say(byId("live-text"), text);
+}
+
 export async function fetched(path) {
   const response = await fetch(path);
   const answer = await response.json();

@@ -3,9 +3,11 @@
 import * as bars from "./bars.js";
 import * as charts from "./charts.js";
 import * as decisions from "./decisions.js";
-import { byId, element, fetched, say } from "./dom.js";
+import { byId, fetched, live, say, stand } from "./dom.js";
 import { count, data, plural, speed } from "./format.js";
 import { offer } from "./operate.js";
+import "./theme_button.js";
+import { tile } from "./tiles.js";
 
 const STALE_S = 30;
 const CLOCKS_SHOWN = 3;
@@ -50,21 +52,7 @@ function showStanding(state) {
   const unshown = state.clocks.length - CLOCKS_SHOWN;
   if (unshown > 0) chips.push(["warn", `${plural(unshown, "more clock")} ahead or behind`]);
   if (epoch !== null) chips.push(["", `epoch ${epoch}`]);
-  const text = chips.map((chip) => chip.join("|")).join("||");
-  const standing = byId("standing");
-  if (standing.dataset.text === text) return;
-  standing.dataset.text = text;
-  standing.replaceChildren(...chips.map(([kind, said]) => element("span", { class: `chip ${kind}` }, said)));
-}
-
-function tile(name, figure, unit, note, kind = "") {
-  const node = byId(`t-${name}`);
-  if (node.dataset.text !== `${figure} ${unit}`) {
-    node.dataset.text = `${figure} ${unit}`;
-    node.replaceChildren(figure, ...(unit ? [element("small", {}, unit)] : []));
-  }
-  say(byId(`t-${name}-note`), note);
-  byId(`t-${name}-note`).className = `note ${kind}`;
+  stand(chips);
 }
 
 function showTiles(state) {
@@ -98,11 +86,6 @@ async function remember() {
   }
 }
 
-function live(isLive, text) {
-  byId("live").dataset.live = isLive ? "yes" : "no";
-  say(byId("live-text"), text);
-}
-
 const events = new EventSource("api/events");
 events.addEventListener("open", () => {
   live(true, "live");
@@ -111,22 +94,3 @@ events.addEventListener("open", () => {
 });
 events.addEventListener("error", () => live(false, "no answer, trying again"));
 events.addEventListener("state", (event) => show(JSON.parse(event.data)));
-
-const THEMES = { auto: "Auto", light: "Light", dark: "Dark" };
-const themeButton = byId("theme");
-function setTheme(theme) {
-  if (theme === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
-  say(themeButton, THEMES[theme]);
-  themeButton.setAttribute("aria-label", `Theme: ${theme === "auto" ? "as the system" : theme}`);
-  try {
-    localStorage.setItem("kcga-theme", theme);
-  } catch {
-    // storage may be forbidden: the choice holds for this page
-  }
-}
-setTheme(document.documentElement.dataset.theme ?? "auto");
-themeButton.addEventListener("click", () => {
-  const names = Object.keys(THEMES);
-  setTheme(names[(names.indexOf(document.documentElement.dataset.theme ?? "auto") + 1) % names.length]);
-});

@@ -36,6 +36,10 @@ class Adviser:
         self._decider.measured(at, speeds)
         self._speeds_at = at
 
+    def learned(self, settings: ControllerSettings) -> None:
+        """The capacity is another."""
+        self._decider.learned(settings)
+
     def found(self, at: float, members: Iterable[GroupMember]) -> Assignment:
         """These are in the group: who reads what."""
         held = {member.name: member.held for member in members}

@@ -1,8 +1,10 @@
 """A group beside which kcga is not its controller: how it stands, what kcga would do, what that would save."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 
 from cli.live.decide.adviser import Adviser
+from cli.live.decide.capacity import CapacityEstimate
 from cli.live.decide.membership import Membership, Protocol
 from cli.live.decide.onlooker import Solve
 from cli.live.decide.rebalances import Rebalance, Rebalances
@@ -18,6 +20,20 @@ IDLE_SHARE = 0.1
 """Of its capacity: who has less to read has next to nothing to do."""
 STOP_ALL = frozenset({"range", "roundrobin", "sticky"})
 """The assignors of classic groups whose members stop reading when a rebalance begins; those of others read on."""
+
+
+RAISED_BY = 0.05
+"""An estimate that is higher by less is not worth beginning the comparison anew."""
+
+
+class CapacityFrom(StrEnum):
+    """Where it is known from what a consumer reads at most."""
+
+    GIVEN = "given"
+    ESTIMATE = "estimate"
+    """The most that a member was seen to read while it lagged."""
+    UNKNOWN = "unknown"
+    """No member was seen to lag long enough."""
 
 
 class MemberPicture(Shown):
@@ -49,7 +65,8 @@ class Moment(Shown):
     """Whether no rebalance is under way."""
     epoch: int | None
     capacity: float
-    """Of each of its consumers: they are ordinary ones."""
+    """Of each of its consumers: they are ordinary ones. Where it is not known, the most that one has to read."""
+    capacity_from: CapacityFrom
     packing_capacity: float
     classes: tuple[str, ...]
     """Of which consumers may be in a plan beside ordinary ones."""
@@ -99,6 +116,8 @@ class Watcher:
         self._adviser = Adviser(settings)
         self._rebalances = Rebalances()
         self._comparison = Comparison(settings, solve)
+        self._estimate = CapacityEstimate() if settings.learns_capacity else None
+        self._capacity_from = CapacityFrom.GIVEN if self._estimate is None else CapacityFrom.UNKNOWN
         self._membership: Membership | None = None
         self._assignor: str | None = None
         self._readers = Assignment()
@@ -129,11 +148,26 @@ class Watcher:
             self._found(at, membership)
         if speeds is not None:
             self._rebalances.commits(at, committed or {}, speeds.lags)
-        if membership is None or speeds is None:
+            if self._estimate is not None:
+                self._estimate.look(at, self._readers, committed or {}, speeds, self._rebalances.usual_s)
+                self._learn(self._estimate.bytes_per_s)
+        if membership is None or speeds is None or self._capacity_from is CapacityFrom.UNKNOWN:
             return self._moment(at, membership, None, troubles)
         self._comparison.measured(at, speeds, len(membership.members), self._readers)
         decision = self._adviser.decide(at, self._solve) if membership.settled else None
         return self._moment(at, membership, decision, troubles)
+
+    def _learn(self, estimate: float | None) -> None:
+        """A higher estimate: what is decided and compared from now on rests on it."""
+        settings = self._settings
+        if estimate is None:
+            return
+        learned = min(max(estimate, settings.capacity_floor), settings.capacity_ceiling)
+        if self._capacity_from is CapacityFrom.UNKNOWN or learned > (1 + RAISED_BY) * settings.consumer_capacity:
+            self._settings = settings.model_copy(update={"consumer_capacity": learned})
+            self._adviser.learned(self._settings)
+            self._comparison = Comparison(self._settings, self._solve)
+            self._capacity_from = CapacityFrom.ESTIMATE
 
     def _found(self, at: float, membership: Membership) -> None:
         told = self._adviser.found(at, membership.members)
@@ -152,11 +186,13 @@ class Watcher:
         self, at: float, membership: Membership | None, decision: Decision | None, troubles: Sequence[str]
     ) -> Moment:
         known, speeds = self._membership, self._speeds
-        capacity = self._settings.consumer_capacity
-        largest = max(each.capacity for each in self._settings.every_class)
         bytes_per_s = speeds.bytes_per_s if speeds else {}
         lags = speeds.lags if speeds else {}
         of_interest = (speeds.bytes_per_s.keys() | speeds.unknown) if speeds else frozenset()
+        known_capacity = self._capacity_from is not CapacityFrom.UNKNOWN
+        loads = self._readers.loads(bytes_per_s)
+        capacity = self._settings.consumer_capacity if known_capacity else max(1.0, *loads.values())
+        largest = max(each.capacity for each in self._settings.every_class)
         planned = {entry.key: entry.consumer for entry in decision.assignment} if decision else {}
 
         def shown(partition: TopicPartition) -> PartitionPicture:
@@ -167,11 +203,10 @@ class Watcher:
                 partition=partition.partition,
                 speed=speed,
                 lag=None if lag is None else lag.records,
-                oversized=speed is not None and speed > largest,
+                oversized=known_capacity and speed is not None and speed > largest,
                 to=to if to != reader else None,
             )
 
-        loads = self._readers.loads(bytes_per_s)
         members = tuple(
             MemberPicture(
                 consumer=number,
@@ -192,14 +227,17 @@ class Watcher:
             settled=membership.settled if membership else False,
             epoch=known.epoch if known else None,
             capacity=capacity,
-            packing_capacity=self._settings.packing,
+            capacity_from=self._capacity_from,
+            packing_capacity=self._settings.packing if known_capacity else capacity,
             classes=tuple(each.name for each in self._settings.classes),
             consumers=len(members),
             needed=decision.plan.consumers if decision else None,
             advised=_advised(decision) if decision else None,
             members=members,
             overloaded=tuple(member.consumer for member in members if member.share > 1),
-            idle=tuple(member.consumer for member in members if member.share < IDLE_SHARE) if bytes_per_s else (),
+            idle=tuple(member.consumer for member in members if member.share < IDLE_SHARE)
+            if bytes_per_s and known_capacity
+            else (),
             unread=tuple(shown(partition) for partition in sorted(of_interest - self._readers.keys())),
             unwatched=tuple(sorted((known.topics if known else frozenset()) - topics)) if topics else (),
             written=speeds.total if speeds else None,

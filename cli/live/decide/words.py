@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from app import figures
 from cli.live.decide.saving import HOUR_S
-from cli.live.decide.watcher import Moment
+from cli.live.decide.watcher import CapacityFrom, Moment
 from domain.assignment import ConsumerId
 from domain.messages import Decision, Restraint
 
@@ -20,7 +20,8 @@ def account(moment: Moment) -> Iterator[str]:
     written, lag = figures.speed(moment.written), figures.lag(moment.lag, moment.lag_s)
     yield f"{at}  {moment.group}: {figures.plural(moment.consumers, 'consumer')}, {written} written, lag {lag}"
     yield from (
-        f"  {sentence}" for sentence in (advice(moment), *remarks(moment), *rebalances(moment), *saving(moment))
+        f"  {sentence}"
+        for sentence in (advice(moment), *capacity(moment), *remarks(moment), *rebalances(moment), *saving(moment))
     )
 
 
@@ -32,6 +33,11 @@ def advice(moment: Moment) -> str:
             return "no advice: who is in the group is not known just now"
         if not moment.settled:
             return f"no advice while a rebalance is under way (the group is {moment.state})"
+        if moment.capacity_from is CapacityFrom.UNKNOWN:
+            return (
+                "no advice: what a consumer reads at most is not known, since no member was seen to lag for a minute; "
+                "give --capacity, or wait"
+            )
         return "no advice: no write speeds are known just now, or not yet"
     consumers = figures.plural(decision.plan.consumers, "consumer")
     same = decision.plan.consumers == moment.consumers
@@ -42,6 +48,13 @@ def advice(moment: Moment) -> str:
     if any(each.by is Restraint.NOT_BETTER for each in decision.held_back):
         return f"kcga would leave everything as it is: {decision.reason}"
     return f"kcga would {plan}, and waits: {decision.reason}"
+
+
+def capacity(moment: Moment) -> Iterator[str]:
+    """What advice rests on, where that was not given."""
+    if moment.capacity_from is CapacityFrom.ESTIMATE:
+        seen = figures.speed(moment.capacity)
+        yield f"by an estimate: {seen} is the most that a member was seen to read while it lagged"
 
 
 def _of_classes(decision: Decision) -> str:

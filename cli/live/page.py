@@ -1,0 +1,80 @@
+"""The page of a group that is watched: what `kcga watch` shows in the terminal, live in a browser, and in JSON."""
+
+from collections.abc import Callable
+
+from fastapi import FastAPI, HTTPException
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
+from prometheus_client import CollectorRegistry
+
+from app.status.app import PAGE, Secured, add_events, add_health, add_refusals
+from cli.live.advice import Advice
+from cli.live.decide import words
+from cli.live.decide.watcher import Moment
+from domain.group_view.picture import Shown
+
+
+class Account(Shown):
+    """A group at one moment, and all there is to say of it, in sentences."""
+
+    moment: Moment
+    advice: str
+    capacity: tuple[str, ...]
+    """What the advice rests on, where that is an estimate."""
+    remarks: tuple[str, ...]
+    """What is not as it should be, the worst first."""
+    saving: tuple[str, ...]
+    cost: float
+    """Of the newest rebalances, in partition-seconds without a reader."""
+
+
+def account(moment: Moment) -> Account:
+    return Account(
+        moment=moment,
+        advice=words.advice(moment),
+        capacity=tuple(words.capacity(moment)),
+        remarks=tuple(words.remarks(moment)),
+        saving=tuple(words.saving(moment)),
+        cost=sum(each.unassigned_s for each in moment.rebalances),
+    )
+
+
+def make_page(advice: Advice, registry: CollectorRegistry, stopping: Callable[[], bool]) -> FastAPI:
+    """The application.
+
+    Args:
+        advice: what it tells.
+        registry: of the figures.
+        stopping: whether open connections have to end.
+    """
+    app = FastAPI(
+        title="kcga watch",
+        summary="One consumer group, and what kcga would do with it.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    app.add_middleware(Secured)
+    add_refusals(app)
+    add_health(app, advice.alive, advice.ready, registry)
+
+    def newest() -> tuple[int, Account | None]:
+        number, moment = advice.newest
+        return number, None if moment is None else account(moment)
+
+    @app.get("/api/state", tags=["group"])
+    def state() -> Account:
+        """The group now, and what kcga would do."""
+        shown = newest()[1]
+        if shown is None:
+            raise HTTPException(503, "nobody has looked at the group yet")
+        return shown
+
+    add_events(app, newest, stopping, "The group")
+
+    @app.get("/", include_in_schema=False)
+    def page() -> FileResponse:
+        return FileResponse(PAGE / "watch.html")
+
+    app.mount("/static", StaticFiles(directory=PAGE), name="static")
+    return app
