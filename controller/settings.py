@@ -105,6 +105,9 @@ class ControllerSettings(BaseModel):
     idle_time_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 300.0
     """With `min_consumers = 0`: nobody reads any more once nothing was written, and nothing was left to read, for so
     long."""
+    forecast: bool = False
+    """Plans that have to be are made for what is foreseen, and made before a consumer is above its capacity, where a
+    partition's own past proves a forecast."""
     schedules: tuple[Schedule, ...] = ()
     """Times at which a plan has more consumers than `min_consumers` at least: before a load that comes by the clock."""
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 0

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 
+from controller.decide.forecast import HORIZON_S, Forecast
 from controller.decide.group import Group, Member
 from controller.decide.idleness import Idleness
 from controller.decide.interest import Interest
@@ -26,6 +27,7 @@ from controller.decide.spares import spares
 from controller.decide.triggers import (
     REPLAN,
     Trigger,
+    foreseen,
     nothing_to_read,
     outdated,
     placed,
@@ -72,6 +74,7 @@ class Decider:
         """How often in a row each number could not be created."""
         self._sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity, settings.classes)
         self._idleness = Idleness(settings.speeds_timeout_s)
+        self._forecast = Forecast(HORIZON_S) if settings.forecast else None
         self._planned_classes: dict[ConsumerId, str] = {}
         """Of those that plans have named: one that is not made yet, or is gone, is of the class that was planned."""
         self._measured_at = 0.0
@@ -110,6 +113,8 @@ class Decider:
         self._sizes.measured(at, speeds)
         self._idleness.measured(at, speeds, self._wanted)
         self.restraints.highest.record(at, self.sizes)
+        if self._forecast is not None:
+            self._forecast.measured(at, speeds.bytes_per_s)
 
     def recalled(self, at: float, speeds: WriteSpeeds) -> None:
         """The last known speeds, of any age."""
@@ -226,7 +231,23 @@ class Decider:
         return (
             *(something_to_read(unread - self._idleness.quiet) if self._can_rest else ()),
             *triggers(self.desired, self.sizes, self._capacity_of, largest, unread, self._vanished, lost, fewest),
+            *foreseen(self.desired, self.sizes, self._ahead(self.sizes), self._capacity_of, HORIZON_S),
         )
+
+    def _ahead(self, sizes: Mapping[TopicPartition, Size]) -> Mapping[TopicPartition, Size]:
+        """As foreseen, where that is more, and no more than a consumer's capacity."""
+        if self._forecast is None:
+            return sizes
+        most = {p: min(upper, self.settings.consumer_capacity) for p, upper in self._forecast.upper.items()}
+        return {p: Size(most[p]) if most.get(p, 0.0) > size.total else size for p, size in sizes.items()}
+
+    def _pose(self, situation: Situation, *, forced: bool = False) -> Question:
+        """The question for what is foreseen, where a plan has to be."""
+        question = pose(situation, self.settings, forced=forced)
+        is_foreseen = any(kind == "foreseen" for trigger in situation.triggers for kind, _ in trigger.causes)
+        if question.grounds is not DecisionKind.FORCED and not is_foreseen:
+            return question
+        return pose(replace(situation, sizes=self._ahead(situation.sizes)), self.settings, forced=forced)
 
     def _capacity_of(self, consumer: ConsumerId) -> float:
         return self.class_of(consumer).capacity
@@ -241,7 +262,7 @@ class Decider:
         """Gives what nobody reads to somebody at once, by rule; None where there is nothing, or nobody."""
         if not self._unread(at):
             return None
-        question = pose(self._situation(at, self._triggers(at)), self.settings)
+        question = self._pose(self._situation(at, self._triggers(at)))
         question, plan = self._made_possible(question, self.desired, {})
         if not plan.keys() - self.desired.keys():
             return None
@@ -302,7 +323,7 @@ class Decider:
 
     def ask(self, at: float, why: tuple[Trigger, ...]) -> Question:
         """What the solver is asked."""
-        return pose(self._situation(at, why), self.settings, forced=bool(self._placed[1]))
+        return self._pose(self._situation(at, why), forced=bool(self._placed[1]))
 
     def answered(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
         """What is decided by the answer, which holds from now on."""

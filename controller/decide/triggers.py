@@ -54,6 +54,34 @@ def something_to_read(partitions: Set[TopicPartition]) -> Iterator[Trigger]:
     return _named("busy", "nobody read, and there is something to read", partitions)
 
 
+def foreseen(
+    desired: Assignment,
+    sizes: Mapping[TopicPartition, Size],
+    ahead: Mapping[TopicPartition, Size],
+    capacity_of: Callable[[ConsumerId], float],
+    horizon_s: float,
+) -> Iterator[Trigger]:
+    """Consumers that will be above their capacity and are not yet, and have more than one partition.
+
+    Args:
+        desired: who reads what once the last plan is carried out.
+        sizes: the newest known size of each partition.
+        ahead: the same as foreseen.
+        capacity_of: what a consumer reads at most, in bytes/s.
+        horizon_s: for how far ahead.
+    """
+    now, then = (desired.loads({p: size.total for p, size in of.items()}) for of in (sizes, ahead))
+    for consumer, load in then.items():
+        capacity, held = capacity_of(consumer), desired.by_consumer[consumer]
+        if load > capacity >= now[consumer] and len(held) > 1:
+            grows = max(held, key=lambda p: ahead[p].total - sizes[p].total if p in ahead else 0.0)
+            sentence = (
+                f"consumer {consumer} will have {load:,.0f} bytes/s to read in {horizon_s:g} s, above its capacity of "
+                f"{capacity:,.0f}; {grows} will need {ahead[grows].total:,.0f}"
+            )
+            yield Trigger(sentence, frozenset({("foreseen", consumer)}))
+
+
 def triggers(
     desired: Assignment,
     sizes: Mapping[TopicPartition, Size],
