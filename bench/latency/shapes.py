@@ -78,6 +78,24 @@ def _steady(steps: int, seed: int) -> Figures:
     return _limited(20 * shares / shares.sum() * chance.uniform(0.98, 1.02, (steps, PARTITIONS)))
 
 
+def _ramp(steps: int, seed: int) -> Figures:
+    """From 4 to 18 consumers along a line, in 10 minutes of each half hour, and back; uneven partitions."""
+    return _along([0, 300, 900, 1200, 1800], [4, 4, 18, 18, 4], steps, seed)
+
+
+def _broken(steps: int, seed: int) -> Figures:
+    """To mislead: from 6 consumers along a line to 14 in 5 minutes of each 15, and back to 6 within 30 s."""
+    return _along([0, 300, 600, 630, 900], [6, 6, 14, 6, 6], steps, seed)
+
+
+def _along(moments_s: list[float], consumers: list[float], steps: int, seed: int) -> Figures:
+    """Lines between these, again and again; each partition has its share, and drifts a little."""
+    chance = np.random.default_rng(seed)
+    shares = chance.lognormal(0.0, 0.5, PARTITIONS)
+    course = np.interp(np.arange(steps) * STEP_S % moments_s[-1], moments_s, consumers)
+    return _limited(course[:, None] * shares / shares.sum() * _drift(steps, chance, 0.02))
+
+
 def _drift(steps: int, chance: np.random.Generator, deviation: float) -> Figures:
     """Factors around 1 that wander, and come back within some ten steps (an autoregressive process in logarithms)."""
     logarithms = np.zeros((steps, PARTITIONS))
@@ -99,4 +117,6 @@ SHAPES: Mapping[str, Callable[[int, int], Figures]] = {
     "diurnal": _diurnal,
     "bursty": _bursty,
     "steady": _steady,
+    "ramp": _ramp,
+    "broken": _broken,
 }

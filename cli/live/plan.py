@@ -16,6 +16,7 @@ from app.errors import KcgaError
 from app.settings import Settings
 from cli.live.decide.onlooker import Onlooker
 from cli.live.recent import recent
+from controller.decide.forecast import MEMORY_S, STEP_S
 from controller.decide.highest_sizes import BUCKETS
 from domain.group_view.explanation import explain
 from domain.messages import Decision
@@ -48,6 +49,8 @@ def plan_now(settings: Settings, asked_at: float | None = None) -> Decision:
     window_s = settings.controller.scale_down_window_s * (1 + 1 / BUCKETS)
     if settings.controller.min_consumers == 0:
         window_s = max(window_s, settings.controller.idle_time_s)
+    if settings.controller.forecast:
+        window_s = max(window_s, MEMORY_S + STEP_S)
     with ThreadPoolExecutor(1) as pool:
         # Loading the solver takes as long as reading the topics.
         solver = pool.submit(import_module, "solver.search.construct")

@@ -11,8 +11,9 @@ from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 
-from controller.decide.forecast import HORIZON_S, Forecast
+from controller.decide.forecast import QUANTILE, Forecast
 from controller.decide.group import Group, Member
+from controller.decide.horizon import Horizon
 from controller.decide.idleness import Idleness
 from controller.decide.interest import Interest
 from controller.decide.mending import class_for, mended, numbered
@@ -37,7 +38,7 @@ from controller.decide.triggers import (
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId
 from domain.consumer_class import ORDINARY, ConsumerClass, class_names
-from domain.messages import ConsumerReport, ConsumerState, CreationLimit, Decision, DecisionKind
+from domain.messages import ConsumerReport, ConsumerState, CreationLimit, Decision, DecisionKind, Foresight
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from solver.evaluation import Evaluation, evaluate
@@ -74,7 +75,8 @@ class Decider:
         """How often in a row each number could not be created."""
         self._sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity, settings.classes)
         self._idleness = Idleness(settings.speeds_timeout_s)
-        self._forecast = Forecast(HORIZON_S) if settings.forecast else None
+        self._forecast = Forecast() if settings.forecast else None
+        self.horizon = Horizon()
         self._planned_classes: dict[ConsumerId, str] = {}
         """Of those that plans have named: one that is not made yet, or is gone, is of the class that was planned."""
         self._measured_at = 0.0
@@ -114,7 +116,7 @@ class Decider:
         self._idleness.measured(at, speeds, self._wanted)
         self.restraints.highest.record(at, self.sizes)
         if self._forecast is not None:
-            self._forecast.measured(at, speeds.bytes_per_s)
+            self._forecast.measured(speeds.measured_at, speeds.bytes_per_s)
 
     def recalled(self, at: float, speeds: WriteSpeeds) -> None:
         """The last known speeds, of any age."""
@@ -231,23 +233,31 @@ class Decider:
         return (
             *(something_to_read(unread - self._idleness.quiet) if self._can_rest else ()),
             *triggers(self.desired, self.sizes, self._capacity_of, largest, unread, self._vanished, lost, fewest),
-            *foreseen(self.desired, self.sizes, self._ahead(self.sizes), self._capacity_of, HORIZON_S),
+            *foreseen(self.desired, self._grown(self.sizes), self._capacity_of, largest, self.horizon.seconds),
         )
 
-    def _ahead(self, sizes: Mapping[TopicPartition, Size]) -> Mapping[TopicPartition, Size]:
-        """As foreseen, where that is more, and no more than a consumer's capacity."""
+    def _grown(self, sizes: Mapping[TopicPartition, Size]) -> Mapping[TopicPartition, Size]:
+        """With what is foreseen; what is on trial has no weight then either."""
         if self._forecast is None:
             return sizes
-        most = {p: min(upper, self.settings.consumer_capacity) for p, upper in self._forecast.upper.items()}
-        return {p: Size(most[p]) if most.get(p, 0.0) > size.total else size for p, size in sizes.items()}
+        upper = self._forecast.upper(self.horizon.seconds, self.desired)
+        largest = max(each.capacity for each in self.settings.every_class)
+        grown = {p: size.growing_to(upper[p], largest) for p, size in sizes.items() if p in upper}
+        return {**sizes, **{p: size for p, size in grown.items() if p.topic not in self.parking.on_trial}}
 
-    def _pose(self, situation: Situation, *, forced: bool = False) -> Question:
-        """The question for what is foreseen, where a plan has to be."""
-        question = pose(situation, self.settings, forced=forced)
-        is_foreseen = any(kind == "foreseen" for trigger in situation.triggers for kind, _ in trigger.causes)
-        if question.grounds is not DecisionKind.FORCED and not is_foreseen:
-            return question
-        return pose(replace(situation, sizes=self._ahead(situation.sizes)), self.settings, forced=forced)
+    @property
+    def foresight(self) -> Foresight | None:
+        """How far ahead it looks, and how well; None where it does not."""
+        if self._forecast is None:
+            return None
+        foretold = self._forecast.at(self.horizon.seconds)
+        return Foresight(
+            horizon_s=self.horizon.seconds,
+            quantile=QUANTILE,
+            partitions=int(foretold.counts.sum()),
+            due=foretold.due,
+            held=foretold.held,
+        )
 
     def _capacity_of(self, consumer: ConsumerId) -> float:
         return self.class_of(consumer).capacity
@@ -262,7 +272,7 @@ class Decider:
         """Gives what nobody reads to somebody at once, by rule; None where there is nothing, or nobody."""
         if not self._unread(at):
             return None
-        question = self._pose(self._situation(at, self._triggers(at)))
+        question = pose(self._situation(at, self._triggers(at)), self.settings)
         question, plan = self._made_possible(question, self.desired, {})
         if not plan.keys() - self.desired.keys():
             return None
@@ -323,7 +333,7 @@ class Decider:
 
     def ask(self, at: float, why: tuple[Trigger, ...]) -> Question:
         """What the solver is asked."""
-        return self._pose(self._situation(at, why), forced=bool(self._placed[1]))
+        return pose(self._situation(at, why), self.settings, forced=bool(self._placed[1]))
 
     def answered(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
         """What is decided by the answer, which holds from now on."""
@@ -382,12 +392,13 @@ class Decider:
         readers = self.group.assignment
         wanted = self._wanted
         unweighed = self._lost.keys() & wanted - self.sizes.keys()
-        sizes = {} if self.rests(at) else {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
+        present = {} if self.rests(at) else {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
         current = Assignment({p: c for p, c in self.desired.items() if p in readers})
         return Situation(
             triggers=why,
-            sizes=sizes,
-            highest=self.restraints.highest.over(sizes),
+            sizes=self._grown(present),
+            highest=self._grown(self.restraints.highest.over(present)),
+            foresight=self.foresight,
             measured_at=self._measured_at,
             current=current,
             gone={p: c for p, c in self._lost.items() if p not in current},
@@ -399,7 +410,7 @@ class Decider:
             planned=self.desired,
             scheduled=scheduled(self.settings.schedules, at),
             taken=self.group.taken,
-            unweighed=frozenset(c for p, c in self.desired.items() if p not in sizes),
+            unweighed=frozenset(c for p, c in self.desired.items() if p not in present),
             class_names=self._class_names,
             prices_gone={c: self.class_of(c).price for c in self.lost},
             parked={each.topic: each.reason for each in self.parking.standing if each.topic in self.parking.parked},

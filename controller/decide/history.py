@@ -18,6 +18,7 @@ from domain.messages import (
     ControlAction,
     ControllerClaim,
     ControlRequest,
+    Foresight,
     MessageToController,
     ParkedTopic,
     RolloutStanding,
@@ -55,6 +56,8 @@ class Beginning:
     """See `Standing`."""
     parked_told_at: float = 0.0
     """When that was said, by the clock of the controller that said it."""
+    foresight: Foresight | None = None
+    """See `Standing`."""
 
 
 def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | None = None) -> Beginning:
@@ -69,7 +72,7 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
     epoch, paused = 0, False
     rollout: RolloutStanding | None = None
     parked: tuple[ParkedTopic, ...] = ()
-    told_at = 0.0
+    told_at, foresight = 0.0, claim.foresight if claim is not None else None
     unsealed: dict[str, Reach] = {}
     settled: tuple[str, ...] = ()
     of_strangers: Reach = None
@@ -110,7 +113,15 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
                 pass
     unsealed = {writer: unsealed[writer] for writer in sorted(unsealed.keys() - set(settled))}
     return Beginning(
-        epoch + 1, paused, unsealed, settled, of_strangers, rollout=rollout, parked=parked, parked_told_at=told_at
+        epoch + 1,
+        paused,
+        unsealed,
+        settled,
+        of_strangers,
+        rollout=rollout,
+        parked=parked,
+        parked_told_at=told_at,
+        foresight=foresight,
     )
 
 

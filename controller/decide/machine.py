@@ -89,6 +89,8 @@ class Controller:
         self._synchronized = False
         self._done = True
         """Whether nothing is left to do of the plan."""
+        self._growing_since: float | None = None
+        """When a plan with more consumers was decided that is being carried out."""
         self._question: Question | None = None
         """What the solver is asked."""
         self._in_vain: frozenset[Cause] = frozenset()
@@ -138,6 +140,7 @@ class Controller:
                 if beginning.rollout is not None:
                     self._decider.rollout.inherit(beginning.rollout)
                 self._decider.parking.inherit(beginning.parked, self._now - beginning.parked_told_at)
+                self._decider.horizon.inherit(beginning.foresight)
                 for decision in decided:
                     self._decider.restraints.was_decided(decision.decided_at, decision)
                 self.group.former.inherit(beginning.unsealed, beginning.settled, beginning.of_strangers)
@@ -237,6 +240,7 @@ class Controller:
             classes=by_class({consumer: self.group[consumer].class_name for consumer in self.group.alive}),
             rests=self._decider.rests(self._now),
             parked=self._decider.parking.standing,
+            foresight=self._decider.foresight,
         )
 
     # Synchronize
@@ -367,6 +371,7 @@ class Controller:
     def _decided(self, decision: Decision) -> list[Command]:
         if decision.carried_out:
             self._in_vain, self._carried = frozenset(), decision.number
+            self._growing_since = self._now if 0 < decision.found < decision.plan.consumers else None
         return [Publish(decision)]
 
     # Manage
@@ -376,6 +381,9 @@ class Controller:
         spares = self._decider.spares(self._now, none_made=self._holds)
         steps = next_steps(self._decider.desired, self.group, due, spares)
         self._done = steps.done
+        if self._done and self._growing_since is not None:
+            self._decider.horizon.acted(self._now - self._growing_since)
+            self._growing_since = None
         commands: list[Command] = []
         for consumer in () if self._holds else steps.create:
             class_name = self._decider.class_to_be(consumer)

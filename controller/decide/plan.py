@@ -83,6 +83,7 @@ def decide(
         price_before=question.price_before if problem.classes else None,
         classes=by_class({consumer: of.name for consumer, of in plan.classes.items()}),
         parked=dict(situation.parked),
+        foresight=situation.foresight,
         saturated=saturated(write_speeds, situation.named, problem.largest, _packed_largest(problem)),
         assignment=tuple(
             PlannedPartition(
@@ -90,6 +91,7 @@ def decide(
                 partition=partition.partition,
                 speed=problem.speeds[partition],
                 backlog=question.sizes[partition].backlog,
+                foreseen=question.sizes[partition].foreseen,
                 consumer=consumer,
                 previous=problem.current.get(partition),
                 reason=why.get(partition),

@@ -3,9 +3,10 @@
 Where the assignment cannot stay as it is, the plan is forced: it is made for the present sizes, so that the group
 grows at once, and it never has fewer consumers than there are, nor cheaper ones. Where it can stay, only a plan whose
 consumers cost less can be cheaper (nothing else makes up for a migration), so it is made for the highest sizes of the
-scale-down window, which must fit. A paused controller only gives partitions that nobody reads to somebody: all others
-are immovable. For a while after a consumer could not be created, there are to be no more consumers than there could be,
-and none of a class of which there is none.
+scale-down window, which must fit. Sizes are with what is foreseen to come until a plan is carried out: the group grows
+before it is too late, and does not shrink into a climb. A paused controller only gives partitions that nobody reads to
+somebody: all others are immovable. For a while after a consumer could not be created, there are to be no more consumers
+than there could be, and none of a class of which there is none.
 """
 
 import math
@@ -17,7 +18,7 @@ from controller.decide.triggers import Trigger
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId
 from domain.consumer_class import ORDINARY
-from domain.messages import CreationLimit, DecisionKind
+from domain.messages import CreationLimit, DecisionKind, Foresight
 from domain.partitions import TopicPartition
 from domain.speeds import LEAST_CAPACITY
 from solver.evaluation import evaluate
@@ -30,9 +31,9 @@ class Situation:
 
     triggers: tuple[Trigger, ...]
     sizes: Mapping[TopicPartition, Size]
-    """The newest known ones."""
+    """The newest known ones, with what is foreseen."""
     highest: Mapping[TopicPartition, Size]
-    """Of the same partitions, over the scale-down window."""
+    """Of the same partitions, over the scale-down window and as far ahead as is foreseen."""
     measured_at: float
     current: Assignment
     """Who reads what."""
@@ -61,6 +62,8 @@ class Situation:
     """What each consumer cost of which partitions are `gone`, in ordinary ones."""
     parked: Mapping[str, str] = field(default_factory=dict)
     """Topics that are left out, and why."""
+    foresight: Foresight | None = None
+    """How far ahead was looked; None where it was not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,32 @@ from domain.speeds import WriteSpeeds
 
 
 class Size(NamedTuple):
-    """In bytes/s, both."""
+    """In bytes/s, all."""
 
     write_speed: float
     backlog: float = 0.0
     """What it takes to drain it in time."""
+    foreseen: float = 0.0
+    """What the write speed is to grow by until a plan is carried out."""
 
     @property
     def total(self) -> float:
-        return self.write_speed + self.backlog
+        return self.write_speed + self.backlog + self.foreseen
+
+    def growing_to(self, write_speed: float, capacity: float) -> "Size":
+        """With the write speed that is foreseen, if it is to grow.
+
+        A plan that is made early need not fail for what may come: foreseen is no more than a consumer reads, with its
+        backlog.
+
+        Args:
+            write_speed: that is foreseen, in bytes/s.
+            capacity: of the largest consumer, in bytes/s.
+        """
+        then = min(write_speed, capacity)
+        if then <= self.write_speed:
+            return self
+        return Size(self.write_speed, min(self.backlog, capacity - then), then - self.write_speed)
 
 
 def size(write_speed: float, behind: float, recovery_time_s: float, capacity: float) -> Size:

@@ -56,30 +56,32 @@ def something_to_read(partitions: Set[TopicPartition]) -> Iterator[Trigger]:
 
 def foreseen(
     desired: Assignment,
-    sizes: Mapping[TopicPartition, Size],
-    ahead: Mapping[TopicPartition, Size],
+    grown: Mapping[TopicPartition, Size],
     capacity_of: Callable[[ConsumerId], float],
+    largest: float,
     horizon_s: float,
 ) -> Iterator[Trigger]:
-    """Consumers that will be above their capacity and are not yet, and have more than one partition.
+    """Consumers that will be above their capacity and are not yet; what they have can be taken from them, as above.
 
     Args:
         desired: who reads what once the last plan is carried out.
-        sizes: the newest known size of each partition.
-        ahead: the same as foreseen.
+        grown: the newest known size of each partition, with what is foreseen.
         capacity_of: what a consumer reads at most, in bytes/s.
+        largest: the same, of the largest that there may be.
         horizon_s: for how far ahead.
     """
-    now, then = (desired.loads({p: size.total for p, size in of.items()}) for of in (sizes, ahead))
-    for consumer, load in then.items():
-        capacity, held = capacity_of(consumer), desired.by_consumer[consumer]
-        if load > capacity >= now[consumer] and len(held) > 1:
-            grows = max(held, key=lambda p: ahead[p].total - sizes[p].total if p in ahead else 0.0)
-            sentence = (
-                f"consumer {consumer} will have {load:,.0f} bytes/s to read in {horizon_s:g} s, above its capacity of "
-                f"{capacity:,.0f}; {grows} will need {ahead[grows].total:,.0f}"
+    for consumer in _above(desired, {p: size.total for p, size in grown.items()}, capacity_of, largest):
+        held = [p for p in desired.by_consumer[consumer] if p in grown]
+        load = math.fsum(grown[p].total for p in held)
+        growth, capacity = math.fsum(grown[p].foreseen for p in held), capacity_of(consumer)
+        if growth > 0 and load - growth <= capacity:
+            most = max(sorted(held), key=lambda p: grown[p].foreseen)
+            yield Trigger(
+                f"consumer {consumer} will have up to {load:,.0f} bytes/s to read in {horizon_s:g} s, above its "
+                f"capacity of {capacity:,.0f}; it has {load - growth:,.0f} now, and most comes from {most}, which will "
+                f"need up to {grown[most].total:,.0f}",
+                frozenset({("foreseen", consumer)}),
             )
-            yield Trigger(sentence, frozenset({("foreseen", consumer)}))
 
 
 def triggers(
@@ -119,19 +121,31 @@ def _overloaded(
     capacity_of: Callable[[ConsumerId], float],
     largest: float,
 ) -> Iterable[Trigger]:
-    """A consumer that has a single partition is left alone where none is larger: nothing else can be taken from it."""
     totals = {partition: size.total for partition, size in sizes.items()}
-    for consumer, load in assignment.loads(totals).items():
+    for consumer, load in _above(assignment, totals, capacity_of, largest).items():
+        backlog = math.fsum(sizes[p].backlog for p in assignment.by_consumer[consumer] if p in sizes)
+        of_it = f", {backlog:,.0f} of them to catch up" if backlog >= 1 else ""
         capacity = capacity_of(consumer)
-        if load <= capacity:
-            continue
-        if capacity < largest or sum(1 for p in assignment.by_consumer[consumer] if totals.get(p, 0.0) > 0) > 1:
-            backlog = math.fsum(sizes[p].backlog for p in assignment.by_consumer[consumer] if p in sizes)
-            of_it = f", {backlog:,.0f} of them to catch up" if backlog >= 1 else ""
-            sentence = (
-                f"consumer {consumer} has {load:,.0f} bytes/s to read{of_it}, above its capacity of {capacity:,.0f}"
-            )
-            yield Trigger(sentence, frozenset({("overloaded", consumer)}))
+        sentence = f"consumer {consumer} has {load:,.0f} bytes/s to read{of_it}, above its capacity of {capacity:,.0f}"
+        yield Trigger(sentence, frozenset({("overloaded", consumer)}))
+
+
+def _above(
+    assignment: Assignment,
+    totals: Mapping[TopicPartition, float],
+    capacity_of: Callable[[ConsumerId], float],
+    largest: float,
+) -> dict[ConsumerId, float]:
+    """Who has more to read than it can, and how much.
+
+    A consumer that has a single partition is left alone where none is larger: nothing else can be taken from it.
+    """
+    return {
+        consumer: load
+        for consumer, load in assignment.loads(totals).items()
+        if load > (capacity := capacity_of(consumer))
+        and (capacity < largest or sum(1 for p in assignment.by_consumer[consumer] if totals.get(p, 0.0) > 0) > 1)
+    }
 
 
 def _fewer_than_scheduled(assignment: Assignment, scheduled: int) -> Iterable[Trigger]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from domain.messages.codec import Count, EpochSeconds, Message, Part, PartitionRef, SpeedBytesPerS, Topic, Words
-from domain.messages.metadata import ConsumerNumber, ConsumersByClass
+from domain.messages.metadata import ConsumerNumber, ConsumersByClass, Foresight
 
 Figure = Annotated[float, Field(ge=0, le=1e100)]
 
@@ -51,6 +51,8 @@ class PlannedPartition(PartitionRef):
     """What it was planned with: its write speed and, where backlogs count, what it takes to drain its own in time."""
     backlog: SpeedBytesPerS = 0.0
     """The latter part of `speed`."""
+    foreseen: SpeedBytesPerS = 0.0
+    """What of `speed` is not there yet, and is to come within the horizon of `foresight`."""
     consumer: ConsumerNumber
     previous: ConsumerNumber | None
     reason: Words | None = None
@@ -139,6 +141,8 @@ class Decision(Message):
     """Of the consumers that the plan gives partitions."""
     parked: dict[Topic, Words] = Field(default_factory=dict)
     """Topics that the plan leaves out, because their tables take nothing, and what these say."""
+    foresight: Foresight | None = None
+    """How far ahead the plan looks; null where it does not."""
     assignment: tuple[PlannedPartition, ...]
 
     @property

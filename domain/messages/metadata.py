@@ -223,6 +223,25 @@ class ParkedTopic(Part):
     """How often in a row it was parked, since an operator last had it tried."""
 
 
+class Foresight(Part):
+    """How far ahead of the newest speeds a controller looks, and how well it does."""
+
+    horizon_s: Annotated[Amount, Field(gt=0)]
+    quantile: Annotated[Amount, Field(gt=0, lt=1)]
+    """How often what is foreseen as the most is to hold."""
+    partitions: Count
+    """So many have a forecast that counts now."""
+    due: Count
+    """Forecasts that counted, of the last minute and a half, the moments and partitions of which have come."""
+    held: Count
+    """Those of them that were not exceeded."""
+
+    @property
+    def held_share(self) -> float | None:
+        """None where nothing was due."""
+        return self.held / self.due if self.due else None
+
+
 class Standing(Part):
     """How the group stands with a controller, as far as its plans rest on what nobody else says."""
 
@@ -244,6 +263,8 @@ class Standing(Part):
     """Nobody reads, and nobody has to: there is nothing to read."""
     parked: tuple[ParkedTopic, ...] = ()
     """Also those on trial; by topic, in ascending order."""
+    foresight: Foresight | None = None
+    """None where it does not look ahead."""
 
     def parked_at(self, at: float) -> tuple[ParkedTopic, ...]:
         """Those that nobody reads then, by the clock of who says so."""
@@ -286,6 +307,10 @@ class ControllerClaim(Message):
     @property
     def rollout(self) -> RolloutStanding | None:
         return self.standing.rollout if self.standing is not None else None
+
+    @property
+    def foresight(self) -> Foresight | None:
+        return self.standing.foresight if self.standing is not None else None
 
     @property
     def parked(self) -> tuple[ParkedTopic, ...]:

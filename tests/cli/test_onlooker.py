@@ -334,6 +334,29 @@ def test_who_looks_on_knows_of_which_class_each_consumer_is(
     world.require_the_same()
 
 
+@pytest.mark.explores
+@settings(max_examples=examples(30), deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    chaos=st.sampled_from([0.0, 0.0, 0.2]),
+    climbs=st.lists(st.tuples(st.integers(1, 200), st.lists(st.floats(-0.3, 0.3), min_size=3, max_size=3)), max_size=4),
+    happenings=st.lists(HAPPENINGS, min_size=4, max_size=4),
+)
+def test_who_looks_on_foresees_what_the_controller_does(
+    seed: int, chaos: float, climbs: list[tuple[int, list[float]]], happenings: list[str]
+) -> None:
+    world = WatchedWorld(SETTINGS.model_copy(update={"forecast": True}), seed, chaos)
+    world.speeds = dict.fromkeys(PARTITIONS[:3], 20.0)
+    for (seconds, slopes), what in zip([(200, [0.1, 0.2, 0.0]), *climbs], ["wait", *happenings], strict=False):
+        befall(world, what)
+        for _ in range(seconds):
+            growth = dict(zip(PARTITIONS, slopes, strict=False))
+            world.speeds = {p: max(0.0, speed + growth.get(p, 0.0)) for p, speed in world.speeds.items()}
+            world.step(1.0)
+    assert any(made.foresight is not None and made.foresight.due for made, _ in world.pairs)
+    world.require_the_same()
+
+
 def told(settings: ControllerSettings, speeds: dict[str, float], *reports: ConsumerReport) -> Decision:
     """What is decided once consumers have reported that they read these partitions, which are so fast since."""
     onlooker = Onlooker(settings, 1)

@@ -1,9 +1,14 @@
-"""What is foreseen of a partition's speed, and when."""
+"""What is foreseen of partitions' speeds, and when."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
-from controller.decide.forecast import EVERY_S, Forecast
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.decide.forecast import LINE, MEMORY, SCORED, STEP_S, Forecast, foretell, margin
+from controller.decide.horizon import Horizon
 from controller.decide.sizes import Size
 from controller.decide.triggers import foreseen
 from controller.settings import ControllerSettings
@@ -12,71 +17,206 @@ from domain.partitions import TopicPartition
 from tests.controller.world import World
 
 P, Q = TopicPartition("orders", 0), TopicPartition("orders", 1)
+NOBODY = Assignment()
 HORIZON_S = 30.0
 
+Course = Callable[[float], float]
 
-def told(course: Callable[[float], float], seconds: float, forecast: Forecast | None = None) -> Forecast:
-    forecast = forecast or Forecast(HORIZON_S)
-    for step in range(round(seconds)):
-        forecast.measured(float(step), {P: course(float(step))})
+
+def told(seconds: float, *courses: Course) -> Forecast:
+    forecast = Forecast()
+    for second in range(round(seconds)):
+        speeds = {TopicPartition("orders", number): course(second) for number, course in enumerate(courses)}
+        forecast.measured(float(second), speeds)
     return forecast
 
 
+def upper(forecast: Forecast, readers: Assignment = NOBODY) -> Mapping[TopicPartition, float]:
+    return forecast.upper(HORIZON_S, readers)
+
+
+def ramp(at: float) -> float:
+    return 100 + 2 * at
+
+
 def test_on_a_ramp_the_line_is_foreseen_once_it_is_proven() -> None:
-    assert told(lambda at: 100 + 2 * at, 60).upper == {}
+    assert upper(told(100, ramp)) == {}
     seconds = 300
-    foretold = told(lambda at: 100 + 2 * at, seconds).upper[P]
-    comes = 100 + 2 * (seconds - EVERY_S + HORIZON_S)
-    assert 0.99 * comes < foretold < 1.05 * comes
+    foretold = upper(told(seconds, ramp))[P]
+    comes = ramp(seconds - STEP_S + HORIZON_S)
+    assert 0.99 * comes < foretold < 1.01 * comes
 
 
 def test_nothing_is_foreseen_of_what_stays_falls_or_wanders() -> None:
     chance, level = random.Random(1), [100.0]
     for _ in range(2000):
         level.append(max(0.0, level[-1] + chance.gauss(0, 3)))
-    assert told(lambda _: 100.0, 600).upper == {}
-    assert told(lambda at: 2000 - 2 * at, 600).upper == {}
-    proven = [bool(told(lambda at: level[int(at)], until).upper) for until in range(200, 2000, 50)]
+    assert upper(told(600, lambda _: 100.0)) == {}
+    assert upper(told(600, lambda at: 2000 - 2 * at)) == {}
+    proven = [bool(upper(told(until, lambda at: level[int(at)]))) for until in range(200, 2000, 50)]
     assert sum(proven) <= 0.1 * len(proven)
 
 
-def test_after_a_ramp_has_broken_off_nothing_is_foreseen() -> None:
-    """The quantile was kept in bytes/s, and stayed high when the errors had gone: twice the consumers."""
-
+def test_soon_after_a_ramp_has_broken_off_nothing_is_foreseen() -> None:
     def course(at: float) -> float:
-        return 100 + min(at, 300) * 2 if at < 330 else 100.0
+        return ramp(min(at, 300)) if at < 330 else 100.0
 
-    assert told(course, 300).upper
-    assert told(course, 600).upper == {}
-    assert told(course, 1500).upper == {}
-
-
-def test_the_quantile_holds_nine_times_of_ten() -> None:
-    chance = random.Random(2)
-    forecast = told(lambda at: (100 + 2 * at) * chance.uniform(0.97, 1.03), 1500)
-    ((_, held),) = forecast.calibration
-    assert 0.7 <= held <= 1.0
+    assert upper(told(300, course))
+    for until in range(400, 1500, 50):
+        assert upper(told(until, course)) == {}
 
 
-def test_after_a_gap_it_is_learned_anew() -> None:
-    forecast = told(lambda at: 100 + 2 * at, 300)
-    forecast.measured(400, {P: 900.0})
-    assert forecast.upper == {}
+def test_what_is_not_measured_for_a_moment_is_learned_anew_and_the_rest_is_not() -> None:
+    forecast = told(300, ramp, ramp)
+    forecast.measured(300.0, {P: ramp(300)})
+    forecast.measured(305.0, {P: ramp(305), Q: ramp(305)})
+    assert upper(forecast).keys() == {P}
+
+
+def test_after_a_long_gap_or_when_the_clock_goes_back_all_is_learned_anew() -> None:
+    for at in (400.0, 100.0):
+        forecast = told(300, ramp)
+        forecast.measured(at, {P: ramp(at)})
+        assert upper(forecast) == {}
+
+
+def test_a_short_gap_does_no_harm() -> None:
+    forecast = Forecast()
+    for second in [*range(0, 250, 5), *range(265, 301, 5)]:
+        forecast.measured(float(second), {P: ramp(second)})
+    assert abs(upper(forecast)[P] - ramp(300 + HORIZON_S)) < 1
+
+
+def test_nothing_is_known_before_speeds_come() -> None:
+    assert upper(Forecast()) == {}
+    empty = Forecast()
+    empty.measured(0.0, {})
+    assert upper(empty) == {}
+
+
+@given(
+    st.lists(st.lists(st.floats(0, 1e12), min_size=2, max_size=2), min_size=MEMORY, max_size=MEMORY + 20),
+    st.integers(1, 12),
+)
+def test_it_follows_from_the_newest_speeds_alone(rows: list[list[float]], ahead: int) -> None:
+    """So who looks on, and has heard no more than these, foresees what the controller does."""
+    whole = told_rows(rows)
+    late = told_rows(rows, since=len(rows) - MEMORY)
+    one, other = whole.at(ahead * STEP_S), late.at(ahead * STEP_S)
+    assert (one.counts == other.counts).all()
+    assert (one.due, one.held) == (other.due, other.held)
+    assert whole.upper(ahead * STEP_S, NOBODY) == late.upper(ahead * STEP_S, NOBODY)
+
+
+def told_rows(rows: list[list[float]], since: int = 0) -> Forecast:
+    forecast = Forecast()
+    for number, (one, other) in enumerate(rows):
+        if number >= since:
+            forecast.measured(number * STEP_S, {P: one, Q: other})
+    return forecast
+
+
+@given(st.lists(st.floats(0, 1e12), max_size=MEMORY), st.integers(1, 12))
+def test_what_is_foreseen_is_more_than_the_newest_speed_and_what_held_was_due(speeds: list[float], ahead: int) -> None:
+    forecast = Forecast()
+    for number, speed in enumerate(speeds):
+        forecast.measured(number * STEP_S, {P: speed})
+    foretold = forecast.at(ahead * STEP_S)
+    assert 0 <= foretold.held <= foretold.due <= SCORED
+    for most in forecast.upper(ahead * STEP_S, NOBODY).values():
+        assert most > speeds[-1]
+    if len(speeds) < LINE + ahead:
+        assert not foretold.counts.any()
+
+
+def noisy_ramps(chance: random.Random, alike: float) -> Iterator[Course]:
+    """Two ramps whose noise is alike to this share."""
+    common = [chance.gauss(0, 10) for _ in range(2000)]
+    for _ in range(2):
+        own = [chance.gauss(0, 10) for _ in range(2000)]
+        yield lambda at, own=own: 500 + 3 * at + alike * common[int(at)] + (1 - alike) * own[int(at)]  # type: ignore[misc]
+
+
+def test_a_consumers_quantile_is_that_of_its_load() -> None:
+    """Where errors are alike they add up; where they are not, less room is kept than for each alone."""
+
+    def room(alike: float) -> float:
+        """Of both together, by what each would have alone."""
+        shares = []
+        for seed in range(20):
+            forecast = told(300, *noisy_ramps(random.Random(seed), alike))
+            alone, together = upper(forecast), upper(forecast, Assignment({P: 1, Q: 1}))
+            lines = dict(zip((P, Q), map(float, forecast.at(HORIZON_S).lines), strict=True))
+            if alone.keys() == {P, Q}:
+                shares.append(sum(together[p] - lines[p] for p in (P, Q)) / sum(alone[p] - lines[p] for p in (P, Q)))
+        return sum(shares) / len(shares)
+
+    assert room(1.0) > 0.999
+    assert room(0.0) < 0.9
+
+
+def test_a_quantile_needs_enough_errors_and_never_lies_below_the_line() -> None:
+    assert np.isnan(margin(np.full(8, 5.0)))
+    assert margin(np.array([*range(-8, 0), 7.0])) == 7.0
+    assert margin(np.full(9, -5.0)) == 0.0
+
+
+def test_quantiles_hold_about_nine_times_of_ten() -> None:
+    due = held = 0
+    for seed in range(10):
+        chance = random.Random(seed)
+        rows = np.array([[(100 + 10 * step) * chance.uniform(0.97, 1.03) for _ in range(5)] for step in range(MEMORY)])
+        foretold = foretell(rows, 6)
+        due, held = due + foretold.due, held + foretold.held
+    assert due > 500
+    assert 0.85 * due < held < 0.97 * due
+
+
+def test_a_size_grows_by_what_is_foreseen_and_no_further_than_a_consumer_reads() -> None:
+    assert Size(40.0, 10.0).growing_to(60.0, 100.0) == Size(40.0, 10.0, 20.0)
+    assert Size(40.0, 10.0).growing_to(95.0, 100.0) == Size(40.0, 5.0, 55.0)
+    assert Size(40.0, 10.0).growing_to(140.0, 100.0).total == 100.0
+    assert Size(140.0).growing_to(160.0, 100.0) == Size(140.0)
+    assert Size(40.0, 10.0).growing_to(30.0, 100.0) == Size(40.0, 10.0)
 
 
 def test_a_consumer_that_will_be_above_its_capacity_is_named_with_when_and_for_what() -> None:
-    desired, now = Assignment({P: 1, Q: 1}), {P: Size(50.0), Q: Size(40.0)}
-    ahead = {P: Size(80.0), Q: Size(40.0)}
-    (trigger,) = foreseen(desired, now, ahead, lambda _: 100.0, 35)
+    desired = Assignment({P: 1, Q: 1})
+    grown = {P: Size(50.0, 0.0, 30.0), Q: Size(40.0)}
+    (trigger,) = foreseen(desired, grown, lambda _: 100.0, 100.0, 35)
     assert trigger.sentence == (
-        "consumer 1 will have 120 bytes/s to read in 35 s, above its capacity of 100; orders-0 will need 80"
+        "consumer 1 will have up to 120 bytes/s to read in 35 s, above its capacity of 100; it has 90 now, and most "
+        "comes from orders-0, which will need up to 80"
     )
-    assert list(foreseen(desired, ahead, ahead, lambda _: 100.0, 35)) == [], "it is above it already"
+    above_already = {P: Size(80.0, 0.0, 30.0), Q: Size(40.0)}
+    assert list(foreseen(desired, above_already, lambda _: 100.0, 100.0, 35)) == []
+    alone = Assignment({P: 1, Q: 2})
+    assert list(foreseen(alone, {P: Size(50.0, 0.0, 60.0), Q: Size(40.0)}, lambda _: 100.0, 100.0, 35)) == []
+
+
+def test_the_horizon_is_what_growing_took_lately_and_the_delay_of_speeds() -> None:
+    horizon = Horizon()
+    assert horizon.seconds == 25
+    horizon.acted(28.0)
+    assert horizon.seconds == 45
+    for _ in range(9):
+        horizon.acted(4.0)
+    assert horizon.seconds == 20
+    horizon.acted(1e6)
+    assert horizon.seconds == 20
+    for _ in range(9):
+        horizon.acted(1e6)
+    assert horizon.seconds == 60
+
+
+def forecasting(**changes: object) -> ControllerSettings:
+    given = {"consumer_capacity": 100.0, "forecast": True, "rscore_tolerance": 0.0, **changes}
+    return ControllerSettings.model_validate(given)
 
 
 def test_a_group_grows_before_its_consumer_is_overloaded() -> None:
     def grows_at(*, forecast: bool) -> float:
-        world = World(ControllerSettings(consumer_capacity=100.0, forecast=forecast), seed=1)
+        world = World(forecasting(forecast=forecast), seed=1)
         began = world.now
         while len(world.consumers) < 2:
             elapsed = world.now - began
@@ -86,3 +226,21 @@ def test_a_group_grows_before_its_consumer_is_overloaded() -> None:
 
     assert grows_at(forecast=False) > 100
     assert 75 < grows_at(forecast=True) < 98
+
+
+def test_a_group_does_not_shrink_into_a_climb() -> None:
+    """At the highest speeds of the window one consumer would do; at those to come it would not."""
+
+    def shrinks(*, forecast: bool) -> bool:
+        world = World(forecasting(forecast=forecast, scale_down_window_s=200.0, interval_s=5.0), seed=1)
+        world.speeds = {P: 45.0, Q: 45.0}
+        world.settle()
+        began, speed = world.now, 0.0
+        while speed < 37.4:
+            speed = 12 + 0.12 * (world.now - began)
+            world.speeds = {P: speed, Q: speed}
+            world.step()
+        return any(decision.carried_out and decision.shrinks for decision in world.decisions)
+
+    assert shrinks(forecast=False)
+    assert not shrinks(forecast=True)

@@ -187,6 +187,7 @@ class Onlooker:
                 group.condemn(consumer)
                 decider.fell(consumer)
         self._take_rollout(standing.rollout or RolloutStanding())
+        decider.horizon.inherit(standing.foresight)
         decider.refused = Counter({number: TRIES * n for n, number in enumerate(standing.avoided, 1)})
 
     def _take_rollout(self, standing: RolloutStanding) -> None:
