@@ -6,7 +6,8 @@ from itertools import islice
 from app.errors import KcgaError
 from app.settings import Settings
 from app.tail import Arrived, tail
-from domain.messages import Decision, MessageError
+from domain.group_view.foresight import came, due_at
+from domain.messages import Decision, MessageError, WriteSpeedReport
 
 
 def find_decision(settings: Settings, number: int | None = None, epoch: int | None = None) -> Decision:
@@ -24,6 +25,26 @@ def find_decision(settings: Settings, number: int | None = None, epoch: int | No
         hint = "; of an earlier controller? name its --epoch" if number is not None and epoch is None else ""
         raise KcgaError(f"there is {which}{of} on {topic} at {settings.kafka.bootstrap_servers}{hint}")
     return found
+
+
+def how_it_came(settings: Settings, decision: Decision) -> float | None:
+    """How fast the partitions that the decision had grow were written in the end, in bytes/s, if that is told still.
+
+    Raises:
+        KcgaError: the cluster does not answer.
+    """
+    due = due_at(decision)
+    if due is None:
+        return None
+    with tail(settings) as reader:
+        for record in reader.since(settings.topics.write_speed, decision.decided_at):
+            try:
+                report = WriteSpeedReport.decode(record.value)
+            except MessageError:
+                continue
+            if report.is_of(settings.kafka.group) and report.measured_at >= due:
+                return came(decision, report)
+    return None
 
 
 def newest_decisions(settings: Settings, most: int) -> list[Decision]:

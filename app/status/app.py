@@ -226,7 +226,7 @@ def _add_reading(app: FastAPI, board: Board, *, control: bool) -> None:
         record = board.decision(epoch, number)
         if record is None:
             raise HTTPException(404, f"decision {number} of epoch {epoch} is not kept here: try kcga explain")
-        return ExplainedDecision(explanation=tuple(explain(record)), record=record)
+        return ExplainedDecision(explanation=tuple(explain(record, board.came(epoch, number))), record=record)
 
 
 def add_events(

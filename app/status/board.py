@@ -18,6 +18,7 @@ from controller.settings import ControllerSettings
 from domain.group_view.clocks import Clocks, Sender
 from domain.group_view.decision_log import DecisionRecord, DecisionTotals
 from domain.group_view.fold import SAMPLES, GroupFold
+from domain.group_view.foresight import came, due_at
 from domain.group_view.picture import ControllerPicture, GroupPicture, History, Role, course, picture
 from domain.group_view.view import GroupView, Sample
 from domain.messages import ControllerClaim, Decision, WriteSpeedReport
@@ -87,6 +88,10 @@ class Board(Audience):
         self._lags: Mapping[TopicPartition, Lag] = {}
         self._records: dict[tuple[int, int], bytes] = {}
         """The newest decisions as they were published, compressed."""
+        self._awaited: list[Decision] = []
+        """Of what they foresaw it is not known yet how it comes out."""
+        self._came: dict[tuple[int, int], float] = {}
+        """How it came out, in bytes/s."""
         self._newest: Decision | None = None
         self._counts = DecisionTotals()
         self._version = 0
@@ -129,12 +134,17 @@ class Board(Audience):
     def _measured(self, report: WriteSpeedReport, fewest: int | None, at: float) -> None:
         self._speeds_at, self._measured_at = at, report.measured_at
         self._fewest, self._lags = fewest, report.speeds.lags
+        for decision in self._awaited:
+            if (speed := came(decision, report)) is not None:
+                self._came[decision.epoch, decision.number] = speed
+        self._awaited = [each for each in self._awaited if report.measured_at < (due_at(each) or 0.0)]
         if fewest is not None:
             self._fewest_over_time.append(Sample(at, fewest))
 
     def decided(self, decision: Decision) -> None:
         with self._changed:
             self._remember(decision)
+            self._awaited += [decision] if due_at(decision) is not None else []
             self._counts += DecisionTotals.of(decision)
 
     def turned(self, at: float, state: State, *, paused: bool) -> None:  # noqa: ARG002  # by the clock of those who ask
@@ -158,7 +168,9 @@ class Board(Audience):
         self._fold.receive(decision, self._clock())
         self._records[decision.epoch, decision.number] = zlib.compress(decision.encode(), 1)
         while len(self._records) > FULL_DECISIONS:
-            del self._records[min(self._records)]
+            oldest = min(self._records)
+            del self._records[oldest]
+            self._came.pop(oldest, None)
         if self._newest is None or (decision.epoch, decision.number) > (self._newest.epoch, self._newest.number):
             self._newest = decision
         self._version += 1
@@ -213,6 +225,11 @@ class Board(Audience):
         with self._changed:
             record = self._records.get((epoch, number))
         return None if record is None else Decision.decode(zlib.decompress(record))
+
+    def came(self, epoch: int, number: int) -> float | None:
+        """How fast the partitions that the decision had grow were written in the end, in bytes/s, if that is known."""
+        with self._changed:
+            return self._came.get((epoch, number))
 
     def alive(self) -> Health:
         """Whether the controller's thread turns round at all."""

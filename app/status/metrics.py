@@ -16,7 +16,7 @@ from app.status.board import Board, Reading
 from controller.decide.machine import State
 from domain.group_view.decision_log import DecisionTotals
 from domain.group_view.picture import GroupPicture, Role
-from domain.messages import ConsumerState, Decision
+from domain.messages import ConsumerState, Decision, Foresight
 from domain.partitions import TopicPartition
 
 AGE = "How long ago write speeds came last."
@@ -56,6 +56,8 @@ class GroupMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         reading = self._board.reading()
         figures = [*_of_the_group(reading.picture), *_of_the_controller(reading.picture), *_of_lags(reading)]
+        if reading.view.foresight is not None:
+            figures += _of_foresight(reading.view.foresight)
         if reading.newest is not None:
             figures += _of_the_newest(reading.newest)
         for name, text, value in [("kcga_speeds_age_seconds", AGE, reading.speeds_age_s), *figures]:
@@ -171,6 +173,15 @@ def _of_the_newest(newest: Decision) -> list[Figure]:
         ("kcga_plan_lower_bound", "What every plan costs at least.", newest.lower_bound),
         ("kcga_plan_gap_ratio", "How far above the optimum the newest plan is at most.", newest.gap),
         ("kcga_shortfall_bytes_per_second", EXCESS, excess),
+    ]
+
+
+def _of_foresight(foresight: Foresight) -> list[Figure]:
+    return [
+        ("kcga_forecast_horizon_seconds", "How far ahead the controller looks.", foresight.horizon_s),
+        ("kcga_forecast_quantile", "How often a forecast is to hold, as a share.", foresight.quantile),
+        ("kcga_forecast_held_ratio", "How often forecasts held lately, as a share.", foresight.held_share),
+        ("kcga_forecast_partitions", "Partitions with a forecast that counts now.", foresight.partitions),
     ]
 
 

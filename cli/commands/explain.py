@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from app.decisions import find_decision
+from app.decisions import find_decision, how_it_came
 from app.settings import load
 from cli.options import OutputFormat, SettingsFile
 from domain.group_view import explanation
@@ -20,6 +20,9 @@ def explain(
     ] = None,
     output: Annotated[OutputFormat, typer.Option(help="Words, or the record itself.")] = OutputFormat.TEXT,
 ) -> None:
-    decision = find_decision(load(settings), number, epoch)
-    in_words = output is OutputFormat.TEXT
-    print("\n".join(explanation.explain(decision)) if in_words else decision.model_dump_json())  # noqa: T201
+    file = load(settings)
+    decision = find_decision(file, number, epoch)
+    if output is OutputFormat.TEXT:
+        print("\n".join(explanation.explain(decision, how_it_came(file, decision))))  # noqa: T201
+    else:
+        print(decision.model_dump_json())  # noqa: T201

@@ -3,16 +3,23 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from domain.group_view.foresight import foreseen, held
 from domain.messages import Decision, DecisionKind, PlanFigures, PlannedPartition
 
 
-def explain(decision: Decision) -> Iterator[str]:
-    """What was decided, why it was considered, why it is as it is, and what moves; a line each."""
+def explain(decision: Decision, came: float | None = None) -> Iterator[str]:
+    """What was decided, why it was considered, why it is as it is, and what moves; a line each.
+
+    Args:
+        decision: the record.
+        came: how fast the partitions that were to grow were written in the end, in bytes/s, if that is known.
+    """
     yield f"Decision {decision.number} of epoch {decision.epoch}, {_moment(decision.decided_at)}: {_outcome(decision)}."
     yield from _section("Why it was considered:", decision.triggers)
     yield _grounds(decision)
     yield from (f"  - {sentence}" for sentence in decision.not_keepable)
     yield from _backlog(decision)
+    yield from _foreseen(decision, came)
     yield from _costs(decision)
     if not decision.carried_out:
         held_back = [f"{each.by.value}: {each.why}" for each in decision.held_back]
@@ -39,9 +46,11 @@ def _outcome(decision: Decision) -> str:
 def _grounds(decision: Decision) -> str:
     match decision.grounds:
         case DecisionKind.FORCED:
-            return "It was forced: the assignment could not stay as it was, so the plan is for the present speeds."
+            return f"It was forced: the assignment could not stay as it was, so the plan is for {_present(decision)}."
         case DecisionKind.MANUAL:
-            return "An operator asked for it: the plan is for the present speeds, and only missing data holds it back."
+            return (
+                f"An operator asked for it: the plan is for {_present(decision)}, and only missing data holds it back."
+            )
         case DecisionKind.VOLUNTARY if decision.carried_out and decision.plan.consumers == 0:
             return "Nothing forced it: there is nothing to read, and the settings let nobody read then."
         case DecisionKind.VOLUNTARY:
@@ -60,6 +69,27 @@ def _backlog(decision: Decision) -> Iterator[str]:
             f"Of the {load:,.0f} bytes/s that were planned with, {backlog:,.0f} are to drain within "
             f"{decision.recovery_time_s:g} s what the group is behind."
         )
+
+
+def _present(decision: Decision) -> str:
+    return "the present speeds and what is foreseen" if foreseen(decision) else "the present speeds"
+
+
+def _foreseen(decision: Decision, came: float | None) -> Iterator[str]:
+    """What of the load is not there yet, and what of it came."""
+    growing, foresight = foreseen(decision), decision.foresight
+    if foresight is None:
+        return
+    if growing:
+        growth = sum(entry.foreseen for entry in growing)
+        then = sum(entry.speed - entry.backlog for entry in growing)
+        those = "one partition is" if len(growing) == 1 else f"{len(growing):,} partitions are"
+        yield (
+            f"Within {foresight.horizon_s:g} s {those} to grow by up to {growth:,.0f} bytes/s, to {then:,.0f}: "
+            f"{held(foresight)}."
+        )
+        if came is not None:
+            yield f"It came to {came:,.0f} bytes/s, which is {'no more' if came <= then else 'more'} than foreseen."
 
 
 def _costs(decision: Decision) -> Iterator[str]:
@@ -96,6 +126,7 @@ def _move(entry: PlannedPartition, capacity: float | None) -> str:
     if entry.previous is not None:
         route = f"from consumer {entry.previous} {route}"
     backlog = f", {entry.backlog:,.0f} of them to catch up" if entry.backlog >= 1 else ""
+    backlog += f", {entry.foreseen:,.0f} of them foreseen" if entry.foreseen >= 1 else ""
     share = f", {entry.speed / capacity:.0%} of a consumer" if capacity else ""
     reason = f": {entry.reason}" if entry.reason else ""
     return f"{entry.key} {route} ({entry.speed:,.0f} bytes/s{backlog}{share}){reason}"

@@ -227,6 +227,7 @@ class GroupFold:
             rollout=self._claim.rollout if self._claim else None,
             rests=standing is not None and standing.rests,
             parked=self._claim.parked if self._claim else (),
+            foresight=self._claim.foresight if self._claim else None,
             dead_letters=self._dead_letters,
             consumers=consumers,
             transits=self._transits(consumers, speeds, unmeasured),

@@ -10,6 +10,7 @@ from domain.assignment import ConsumerId
 from domain.consumer_class import ORDINARY, ConsumerClass
 from domain.group_view.clocks import Sender, apart
 from domain.group_view.decision_log import DecisionTotals
+from domain.group_view.foresight import foresight_sentence
 from domain.group_view.rollout import rollout_sentence
 from domain.group_view.sources import sources_sentence
 from domain.group_view.view import ConsumerView, GroupView, Sample, Transit
@@ -115,6 +116,8 @@ class GroupPicture(Shown):
     rollout: RolloutPicture
     parked: tuple[ParkedPicture, ...]
     """Topics that nobody reads for a while, because their tables take nothing; in ascending order."""
+    foresight: str | None
+    """How far ahead the controller looks, and how well it does; null where it does not."""
     dead_letters: int
     """Records that tables refused, by the consumers that were heard of, since they began."""
     capacity: float
@@ -191,6 +194,7 @@ def picture(
         controller=controller,
         rollout=_rollout(view.rollout),
         parked=tuple(ParkedPicture(**each.model_dump(exclude={"times"})) for each in view.parked),
+        foresight=foresight_sentence(view.foresight) if view.foresight else None,
         dead_letters=view.dead_letters,
         capacity=classes[0].capacity,
         packing_capacity=packing_capacity,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from domain.assignment import ConsumerId
 from domain.consumer_class import ORDINARY
 from domain.group_view.decision_log import DecisionRecord, DecisionTotals
-from domain.messages import ConsumerState, ParkedTopic, RolloutStanding
+from domain.messages import ConsumerState, Foresight, ParkedTopic, RolloutStanding
 from domain.partitions import TopicPartition
 from domain.speeds import MeasuredBy
 
@@ -81,6 +81,8 @@ class GroupView:
     """Nobody reads, and nobody has to: there is nothing to read, by the newest claim."""
     parked: tuple[ParkedTopic, ...]
     """Topics that nobody is to read for a while, by the newest claim."""
+    foresight: Foresight | None
+    """How far ahead the controller looks, by the newest claim; None where it does not."""
     dead_letters: int
     """Records that their tables refused, of all consumers that were heard of since they began."""
     consumers: tuple[ConsumerView, ...]

@@ -8,7 +8,7 @@ from controller.runner import Audience
 from controller.settings import ControllerSettings
 from domain.group_view.picture import ConsumerPicture, course
 from domain.group_view.view import Sample
-from domain.messages import ControllerClaim
+from domain.messages import ControllerClaim, Foresight
 from tests.app.status_messages import (
     SETTINGS,
     Clock,
@@ -119,6 +119,21 @@ def test_what_is_on_trial_is_not_parked() -> None:
     board = told_board()
     board.heard(claim_with_parked("orders", at=BEGAN + 61))
     assert board.picture().parked == ()
+
+
+def test_how_what_was_foreseen_came_out_is_kept_with_the_decision() -> None:
+    board, made = told_board(), decision(3, BEGAN + 2, {"orders-0": (1, 1), "orders-1": (1, 2)}, epoch=7)
+    first, second = made.assignment
+    growing = second.model_copy(update={"speed": 60.0, "foreseen": 20.0})
+    foresight = Foresight(horizon_s=25.0, quantile=0.9, partitions=1, due=0, held=0)
+    changes = {"assignment": (first, growing), "foresight": foresight, "measured_at": BEGAN}
+    board.decided(made.model_copy(update=changes))
+    board.heard(write_speeds(BEGAN + 24, {"orders-1": 50.0}))
+    assert board.came(7, 3) is None
+    for at, speed in ((BEGAN + 25, 58.0), (BEGAN + 26, 70.0)):
+        board.heard(write_speeds(at, {"orders-1": speed}))
+        assert board.came(7, 3) == 58.0
+    assert board.came(7, 2) is None
 
 
 def test_a_leader_is_ready_as_long_as_speeds_are_fresh() -> None:

@@ -2,11 +2,14 @@
 
 import re
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.status.board import Board
+from domain.messages import ControllerClaim, Foresight, Standing
 from tests.app.status_messages import SETTINGS, Clock, registry_of, told_board
+from tests.sandbox.watch_messages import BEGAN
 
 BASE_UNITS = ("_seconds", "_bytes", "_ratio", "_bytes_per_second")
 OTHER_UNITS = re.compile(r"_(ms|millis|minutes|hours|kb|mb|percent|kbytes)(_|$)")
@@ -30,6 +33,24 @@ def test_the_figures_are_those_of_the_group() -> None:
     assert value(registry, "kcga_leader") == 1
     assert value(registry, "kcga_state", state="manage") == 1
     assert value(registry, "kcga_partition_write_speed_bytes_per_second", topic="orders", partition="1") == 40
+
+
+def test_how_often_forecasts_held_is_told_where_the_controller_looks_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.status.board.PICTURE_S", 0.0)
+    board = told_board()
+    assert value(registry_of(board), "kcga_forecast_horizon_seconds") is None
+    for due, ratio in ((0, None), (50, 0.92)):
+        foresight = Foresight(horizon_s=25.0, quantile=0.9, partitions=4, due=due, held=round(0.92 * due))
+        standing = Standing(began_at=BEGAN, counted_on=(1, 2), foresight=foresight)
+        board.heard(ControllerClaim(epoch=7, incarnation="a", sequence=due + 1, sent_at=BEGAN, standing=standing))
+        assert value(registry_of(board), "kcga_forecast_held_ratio") == ratio
+    assert value(registry_of(board), "kcga_forecast_horizon_seconds") == 25
+    assert value(registry_of(board), "kcga_forecast_partitions") == 4
+    assert board.picture().foresight == (
+        "looks 25 s ahead, 4 partitions are to grow: 46 of 50 forecasts held lately, 92%; 90% are to"
+    )
 
 
 def test_lag_has_the_name_and_labels_that_others_use() -> None:

@@ -5,9 +5,11 @@ from hypothesis import strategies as st
 
 from app.decisions import pick
 from domain.group_view.explanation import explain
+from domain.group_view.foresight import came, due_at
 from domain.messages import (
     Decision,
     DecisionKind,
+    Foresight,
     HeldBack,
     PlanFigures,
     PlannedPartition,
@@ -18,7 +20,7 @@ from domain.messages import (
 from domain.partitions import HIGHEST_ID
 from domain.speeds import HIGHEST_SPEED
 from tests.examples import PRINTABLE
-from tests.sandbox.watch_messages import BEGAN, decision
+from tests.sandbox.watch_messages import BEGAN, decision, write_speeds
 
 FIGURES = st.floats(0, 1e100)
 TIMES = st.floats(0, 32_503_680_000)
@@ -29,6 +31,14 @@ CONSUMERS = st.integers(1, 10_000)
 TOPICS = st.text(PRINTABLE, min_size=1, max_size=20)
 TEXT = st.text(max_size=30)
 PLANS = st.builds(PlanFigures, consumers=COUNTS, rscore=FIGURES, objective=FIGURES)
+FORESIGHTS = st.builds(
+    Foresight,
+    horizon_s=st.floats(1, HIGHEST_SPEED),
+    quantile=st.floats(0.01, 0.99),
+    partitions=COUNTS,
+    due=COUNTS,
+    held=COUNTS,
+)
 RECORDS = st.builds(
     Decision,
     number=COUNTS,
@@ -59,6 +69,7 @@ RECORDS = st.builds(
         st.builds(SaturatedPartition, topic=TOPICS, partition=PARTITIONS, speed=SPEEDS, partitions_needed=COUNTS),
         max_size=3,
     ).map(tuple),
+    foresight=st.none() | FORESIGHTS,
     assignment=st.lists(
         st.builds(
             PlannedPartition,
@@ -66,6 +77,7 @@ RECORDS = st.builds(
             partition=PARTITIONS,
             speed=SPEEDS,
             backlog=SPEEDS,
+            foreseen=SPEEDS,
             consumer=CONSUMERS,
             previous=st.none() | CONSUMERS,
             reason=st.none() | TEXT,
@@ -79,11 +91,50 @@ RECORDS = st.builds(
 def test_any_record_survives_the_wire_and_can_be_told(record: Decision) -> None:
     again = Decision.decode(record.encode())
     assert again == record
-    assert list(explain(again))
+    assert list(explain(again, came=1.0))
 
 
 def told(record: Decision) -> str:
     return "\n".join(explain(record))
+
+
+def looking_ahead() -> Decision:
+    """Of a group one partition of which is to grow from 3,000 to 4,000 bytes/s in 25 s."""
+    record = decision(4, BEGAN, {"orders-0": (1, 1), "orders-1": (1, 2)})
+    first, moved = record.assignment
+    growing = moved.model_copy(update={"speed": 4_100.0, "backlog": 100.0, "foreseen": 1_000.0})
+    foresight = Foresight(horizon_s=25.0, quantile=0.9, partitions=1, due=50, held=46)
+    changes = {"assignment": (first, growing), "foresight": foresight, "measured_at": BEGAN}
+    return record.model_copy(update={**changes, "grounds": DecisionKind.FORCED})
+
+
+def test_a_plan_that_looks_ahead_says_what_was_foreseen_how_sure_that_is_and_how_it_came_out() -> None:
+    record = looking_ahead()
+    words = told(record)
+    assert "so the plan is for the present speeds and what is foreseen." in words
+    assert (
+        "Within 25 s one partition is to grow by up to 1,000 bytes/s, to 4,000: 46 of 50 forecasts held lately, 92%; "
+        "90% are to." in words
+    )
+    assert "4,100 bytes/s, 100 of them to catch up, 1,000 of them foreseen" in words
+    assert "It came" not in words
+    assert "It came to 3,900 bytes/s, which is no more than foreseen." in "\n".join(explain(record, 3_900.0))
+    assert "It came to 4,001 bytes/s, which is more than foreseen." in "\n".join(explain(record, 4_001.0))
+
+
+def test_how_it_came_out_is_told_by_what_was_measured_at_the_moment_that_was_foreseen() -> None:
+    record = looking_ahead()
+
+    def at(seconds: float, **speeds: float) -> float | None:
+        named = {name.replace("_", "-"): speed for name, speed in speeds.items()}
+        return came(record, write_speeds(BEGAN + seconds, named))
+
+    assert due_at(record) == BEGAN + 25
+    assert at(24, orders_0=1.0, orders_1=3_900.0) is None
+    assert at(25, orders_0=1.0, orders_1=3_900.0) == 3_900.0
+    assert at(300, orders_0=1.0, orders_1=3_900.0) is None
+    assert at(25, orders_0=1.0) is None
+    assert due_at(record.model_copy(update={"foresight": None})) is None
 
 
 def test_a_plan_for_a_group_that_is_behind_says_what_of_it_is_to_catch_up() -> None:

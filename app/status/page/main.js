@@ -42,6 +42,7 @@ function showStanding(state) {
   else chips.push(["warn", role === "standby" ? "stands by" : "starting"]);
   if (paused) chips.push(["warn", "paused"]);
   for (const { topic, reason } of state.parked) chips.push(["bad", `${topic} is parked: ${reason}`]);
+  if (state.foresight !== null) chips.push(["", state.foresight]);
   if (state.rollout.words !== null) chips.push([state.rollout.stopped ? "bad" : "warn", state.rollout.words]);
   const age = state.speeds_at === null ? null : state.at - state.speeds_at;
   if (role === "leader" && age === null) chips.push(["warn", "no write speeds yet"]);
