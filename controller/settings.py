@@ -106,8 +106,8 @@ class ControllerSettings(BaseModel):
     """With `min_consumers = 0`: nobody reads any more once nothing was written, and nothing was left to read, for so
     long."""
     forecast: bool = False
-    """Plans that have to be are made for what is foreseen, and made before a consumer is above its capacity, where a
-    partition's own past proves a forecast."""
+    """Where a partition's own past proves a forecast, plans are made for what it is to grow by until they are carried
+    out: before a consumer is above its capacity. See `docs/decisions/0023-forecast.md`."""
     schedules: tuple[Schedule, ...] = ()
     """Times at which a plan has more consumers than `min_consumers` at least: before a load that comes by the clock."""
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 0

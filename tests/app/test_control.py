@@ -1,20 +1,21 @@
 """Asking the controller, and asking why, on a real broker."""
 
+import time
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from app.control import ask
-from app.decisions import find_decision
+from app.decisions import find_decision, how_it_came
 from app.errors import KcgaError
 from app.settings import Settings, load
 from app.tail import CHUNK
 from app.topics import Cluster
 from cli.commands.validate import verdict
 from controller.kafka import KafkaLink
-from domain.messages import ControlAction
-from tests.sandbox.watch_messages import BEGAN, decision
+from domain.messages import ControlAction, Foresight
+from tests.sandbox.watch_messages import BEGAN, decision, write_speeds
 from tests.services import SharedBroker
 
 SETTINGS = """
@@ -99,6 +100,24 @@ def test_decisions_are_found_from_the_newest_back(settings: Settings) -> None:
     assert find_decision(settings, number=1).assignment[0].previous is None
     with pytest.raises(KcgaError, match=r"there is no decision 7 of epoch 4 on"):
         find_decision(settings, number=7, epoch=4)
+
+
+def test_how_what_was_foreseen_came_out_is_found_where_the_monitor_told_it(settings: Settings) -> None:
+    create_topics(settings)
+    foresight = Foresight(horizon_s=25.0, quantile=0.9, partitions=1, due=0, held=0)
+    made = decision(1, time.time() - 60, {"orders-0": (1, 1)})
+    growing = made.assignment[0].model_copy(update={"speed": 60.0, "foreseen": 20.0})
+    changes = {"assignment": (growing,), "foresight": foresight, "measured_at": BEGAN}
+    made = made.model_copy(update=changes)
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    producer.produce(settings.topics.write_speed, b"not a report", partition=0)
+    for at, speed in ((24.0, 50.0), (25.0, 58.0)):
+        assert how_it_came(settings, made) is None
+        told = write_speeds(BEGAN + at, {"orders-0": speed})
+        producer.produce(settings.topics.write_speed, told.encode(), partition=0)
+        producer.flush()
+    assert how_it_came(settings, made) == 58.0
+    assert how_it_came(settings, made.model_copy(update={"foresight": None})) is None
 
 
 def test_settings_that_are_right_are_summed_up_in_a_line(tmp_path: Path) -> None:
