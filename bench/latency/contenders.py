@@ -47,6 +47,8 @@ class Contender:
     """kcga: lambda. fixed: consumers. lag: the threshold, in records. flink: none."""
     option: str = ""
     """kcga: the engine. fixed and lag: the assignor. flink: whose settings."""
+    forecast: bool = ControllerSettings.model_fields["forecast"].default
+    """kcga: whether it looks ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,9 @@ class Outcome:
     migrations: int
     highest_lag: float
     """Records that wait, all partitions together."""
+    forecasts: int
+    """That counted, and came due."""
+    forecasts_held: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,8 @@ def run(contender: Contender, load: Load, times: Times, seed: int) -> Outcome:
         unread_s=unread_ticks * TICK_S,
         migrations=group.migrations - migrated_before,
         highest_lag=highest_lag / RECORD_BYTES,
+        forecasts=group.forecasts if isinstance(group, KcgaGroup) else 0,
+        forecasts_held=group.forecasts_held if isinstance(group, KcgaGroup) else 0,
     )
 
 
@@ -148,11 +155,18 @@ def kcga_settings(contender: Contender) -> ControllerSettings:
     """
     if contender.option == "auto":
         return ControllerSettings(
-            consumer_capacity=CAPACITY, migration_weight=contender.value, time_limit_s=SOLVE_LIMIT_S
+            consumer_capacity=CAPACITY,
+            migration_weight=contender.value,
+            time_limit_s=SOLVE_LIMIT_S,
+            forecast=contender.forecast,
         )
     told = AUTHORS_HEADROOM * CAPACITY
     return ControllerSettings(
-        consumer_capacity=told, packing_capacity=told, engine=contender.option, time_limit_s=SOLVE_LIMIT_S
+        consumer_capacity=told,
+        packing_capacity=told,
+        engine=contender.option,
+        time_limit_s=SOLVE_LIMIT_S,
+        forecast=contender.forecast,
     )
 
 

@@ -22,11 +22,12 @@ from consumer.decide import actions
 from consumer.decide.claims import RELEASED
 from controller.decide.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
 from controller.decide.events import ClaimHeard, ConsumerGone, ConsumerReported, Event, Solved, SpeedsMeasured, Started
+from controller.decide.forecast import SCORED, STEP_S
 from controller.decide.history import Beginning
 from controller.decide.machine import Controller
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerCommand, ConsumerReport
+from domain.messages import ConsumerCommand, ConsumerReport, Standing
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
 from solver import solve
@@ -68,6 +69,9 @@ class KcgaGroup:
         self.readers: Readers = np.full(len(partitions), NOBODY)
         """Who reads each partition now."""
         self.migrations = 0
+        self.forecasts = self.forecasts_held = 0
+        self._forecasts_at = 0.0
+        """When they were counted last: each time those of a while, so that none counts twice."""
         self._partitions = partitions
         self._index: Mapping[TopicPartition, int] = {p: index for index, p in enumerate(partitions)}
         self._times = times
@@ -130,12 +134,20 @@ class KcgaGroup:
             case Solve(plan=plan, problem=problem, engine=engine):
                 solution = solve(problem, engine)
                 self._later(now + SOLVE_LIMIT_S, lambda at: self._handle(Solved(at, plan, solution)))
-            case Claim(sequence=sequence):
+            case Claim(sequence=sequence, standing=standing):
+                self._count_forecasts(now, standing)
                 self._later(now + MESSAGE_S, lambda at: self._handle(ClaimHeard(at, sequence)))
             case Publish(decision=decision) if decision.carried_out:
                 self.migrations += sum(
                     1 for entry in decision.assignment if entry.previous not in (None, entry.consumer)
                 )
+
+    def _count_forecasts(self, now: float, standing: Standing | None) -> None:
+        foresight = standing.foresight if standing else None
+        if foresight is not None and now >= self._forecasts_at + SCORED * STEP_S:
+            self._forecasts_at = now
+            self.forecasts += foresight.due
+            self.forecasts_held += foresight.held
 
     def _draw(self, measured: Sequence[float]) -> float:
         return self._chance.choice(measured)

@@ -31,6 +31,7 @@ _HEADINGS = (
     "partition-seconds unread",
     "migrations",
     "highest lag [1,000 records]",
+    "forecasts that held",
 )
 
 
@@ -73,6 +74,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
                 f"{o.unread_s:,.0f}",
                 f"{o.migrations:,}",
                 f"{o.highest_lag / 1000:,.0f}",
+                f"{o.forecasts_held / o.forecasts:.0%}" if o.forecasts else "",
             )
             for o in outcomes
         ),
