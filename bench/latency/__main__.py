@@ -99,7 +99,7 @@ def write_csv(outcomes: Sequence[Outcome], file: Path) -> None:
 def parse_options() -> argparse.Namespace:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser = argparse.ArgumentParser(prog="python -m bench.latency", description=__doc__)
-    parser.add_argument("--shapes", nargs="+", choices=tuple(SHAPES), default=tuple(SHAPES), help="(all five)")
+    parser.add_argument("--shapes", nargs="+", choices=tuple(SHAPES), default=tuple(SHAPES), help="(all)")
     parser.add_argument(
         "--minutes",
         type=float,

@@ -230,10 +230,12 @@ class Decider:
         lost = {consumer for partition, consumer in self._lost.items() if partition in unread}
         largest = max(each.capacity for each in self.settings.every_class)
         fewest = scheduled(self.settings.schedules, at)
+        sizes, horizon_s = self.sizes, self.horizon.seconds
+        grown = self._grown(sizes)
         return (
             *(something_to_read(unread - self._idleness.quiet) if self._can_rest else ()),
-            *triggers(self.desired, self.sizes, self._capacity_of, largest, unread, self._vanished, lost, fewest),
-            *foreseen(self.desired, self._grown(self.sizes), self._capacity_of, largest, self.horizon.seconds),
+            *triggers(self.desired, sizes, self._capacity_of, largest, unread, self._vanished, lost, fewest),
+            *(() if grown is sizes else foreseen(self.desired, grown, self._capacity_of, largest, horizon_s)),
         )
 
     def _grown(self, sizes: Mapping[TopicPartition, Size]) -> Mapping[TopicPartition, Size]:
@@ -241,9 +243,11 @@ class Decider:
         if self._forecast is None:
             return sizes
         upper = self._forecast.upper(self.horizon.seconds, self.desired)
-        largest = max(each.capacity for each in self.settings.every_class)
-        grown = {p: size.growing_to(upper[p], largest) for p, size in sizes.items() if p in upper}
-        return {**sizes, **{p: size for p, size in grown.items() if p.topic not in self.parking.on_trial}}
+        if not upper:
+            return sizes
+        largest, on_trial = max(each.capacity for each in self.settings.every_class), self.parking.on_trial
+        growing = {p: most for p, most in upper.items() if p in sizes and p.topic not in on_trial}
+        return {**sizes, **{p: sizes[p].growing_to(most, largest) for p, most in growing.items()}}
 
     @property
     def foresight(self) -> Foresight | None:

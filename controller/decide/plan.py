@@ -51,7 +51,8 @@ def decide(
     keeping = None if question.not_keepable else _figures(problem, kept)
     write_speeds = {partition: size.write_speed for partition, size in situation.sizes.items()}
     at_peak = question.grounds is DecisionKind.VOLUNTARY
-    why = reasons(problem, solution.assignment, situation.gone, at_peak=at_peak)
+    looks_ahead = any(size.foreseen > 0 for size in question.sizes.values())
+    why = reasons(problem, solution.assignment, situation.gone, at_peak=at_peak, looks_ahead=looks_ahead)
     if replaced is not None:
         why = dict.fromkeys(why, f"consumer {replaced} is replaced by one that begins as consumers begin now")
     return Decision(

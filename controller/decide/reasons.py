@@ -8,7 +8,12 @@ from solver.problem import LOAD_TOLERANCE, Problem
 
 
 def reasons(
-    problem: Problem, plan: Assignment, gone: Mapping[TopicPartition, ConsumerId], *, at_peak: bool
+    problem: Problem,
+    plan: Assignment,
+    gone: Mapping[TopicPartition, ConsumerId],
+    *,
+    at_peak: bool,
+    looks_ahead: bool = False,
 ) -> dict[TopicPartition, str]:
     """A reason for each partition of the problem whose consumer in `plan` does not read it now; the first that holds.
 
@@ -17,9 +22,11 @@ def reasons(
         plan: what was answered.
         gone: of the partitions that nobody reads because their consumer is gone, which one that was.
         at_peak: the problem's speeds are the highest of the window, and not the present ones.
+        looks_ahead: they are with what is foreseen.
     """
     current = Assignment({p: c for p, c in problem.current.items() if p in problem.speeds})
-    told = _Telling(problem, current, plan, gone, " at the highest speeds of the window" if at_peak else "")
+    when = " at the highest speeds of the window" if at_peak else ""
+    told = _Telling(problem, current, plan, gone, f"{when} with what is foreseen" if looks_ahead else when)
     return {p: told.why(p, c) for p, c in plan.items() if current.get(p) != c}
 
 

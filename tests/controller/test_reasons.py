@@ -13,12 +13,17 @@ from tests.solver.small_problems import problem, ruled_problems
 
 
 def why(
-    given_problem: Problem, plan: dict[int, int], *, gone: dict[int, int] | None = None, at_peak: bool = False
+    given_problem: Problem,
+    plan: dict[int, int],
+    *,
+    gone: dict[int, int] | None = None,
+    at_peak: bool = False,
+    looks_ahead: bool = False,
 ) -> dict[int, str]:
     """The reasons by number of partition."""
     assignment = Assignment({partition(number): consumer for number, consumer in plan.items()})
     before = {partition(number): consumer for number, consumer in (gone or {}).items()}
-    told = reasons(given_problem, assignment, before, at_peak=at_peak)
+    told = reasons(given_problem, assignment, before, at_peak=at_peak, looks_ahead=looks_ahead)
     return {name.partition: text for name, text in told.items()}
 
 
@@ -45,10 +50,19 @@ def test_a_partition_faster_than_a_consumer_moves_to_be_alone_or_others_leave_it
     assert why(hot, {0: 1, 1: 2, 2: 3})[1] == "t-0, on the same consumer, is faster than a consumer, and stays alone"
 
 
-@pytest.mark.parametrize(("at_peak", "when"), [(False, ""), (True, " at the highest speeds of the window")])
-def test_a_consumer_above_its_capacity_loses_something(at_peak: bool, when: str) -> None:
+@pytest.mark.parametrize(
+    ("at_peak", "looks_ahead", "when"),
+    [
+        (False, False, ""),
+        (True, False, " at the highest speeds of the window"),
+        (False, True, " with what is foreseen"),
+    ],
+)
+def test_a_consumer_above_its_capacity_loses_something(at_peak: bool, looks_ahead: bool, when: str) -> None:
     full = problem(60, 50, current={0: 1, 1: 1})
-    assert why(full, {0: 1, 1: 2}, at_peak=at_peak) == {1: f"its consumer was above its capacity{when}"}
+    assert why(full, {0: 1, 1: 2}, at_peak=at_peak, looks_ahead=looks_ahead) == {
+        1: f"its consumer was above its capacity{when}"
+    }
 
 
 def test_a_consumer_is_not_above_its_capacity_by_the_rounding_of_a_sum() -> None:
