@@ -10,10 +10,17 @@ the log's size. As long as nothing is deleted, it is the size itself, and the sp
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 
 from domain.speeds import Lag, Method
 from monitor.measure.growth import LogMeasurement, RecordSize, growth
 from monitor.measure.lag import lag
+
+STEADY_SHARE = 0.6
+"""Of the least time that gives a speed: as much does where the log grew steadily."""
+STEADY_STEPS = 3
+STEADY = 1.5
+"""The fastest of the steps is at most so many times as fast as the slowest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,8 @@ class SpeedWindow:
         Args:
             window_s: measurements older than this, against the newest, are forgotten.
             hold_s: for how long the last good speed stands in where there is no fresh measurement.
-            least_span_s: measurements of a shorter time give no speed: a moment's burst is none.
+            least_span_s: measurements of a shorter time give no speed: a moment's burst is none. Where the log grew
+                steadily, step by step, `STEADY_SHARE` of it is enough.
         """
         self._window_s = window_s
         self._hold_s = hold_s
@@ -121,10 +129,20 @@ class SpeedWindow:
     def _measured(self) -> WriteSpeed | None:
         first, last = self._entries[0], self._entries[-1]
         elapsed_s = last.at - first.at
-        if elapsed_s <= 0 or elapsed_s < self._least_span_s:
+        if elapsed_s <= 0 or (elapsed_s < self._least_span_s and not self._is_steady(elapsed_s)):
             return None
         return WriteSpeed(
             bytes_per_s=(last.appended_bytes - first.appended_bytes) / elapsed_s,
             method=Method.END_OFFSETS if last.by_offsets > first.by_offsets else Method.STORED_BYTES,
             measured_at=last.at,
         )
+
+    def _is_steady(self, elapsed_s: float) -> bool:
+        """Whether all that was measured of the log, if it is enough, are steps of about the same speed."""
+        if elapsed_s < STEADY_SHARE * self._least_span_s or len(self._entries) <= STEADY_STEPS:
+            return False
+        rates = [
+            (later.appended_bytes - earlier.appended_bytes) / (later.at - earlier.at)
+            for earlier, later in pairwise(self._entries)
+        ]
+        return 0 < max(rates) <= STEADY * min(rates)

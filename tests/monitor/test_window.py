@@ -131,6 +131,44 @@ def test_two_measurements_a_moment_apart_give_no_speed() -> None:
     assert speed_of(window, at=1) == 10_000
 
 
+def known_after(steps: list[int], least_span_s: float = 5.0) -> int | None:
+    """How many seconds it takes until there is a speed, where a log grows by so many bytes in each."""
+    window, written = SpeedWindow(30, hold_s=15, least_span_s=least_span_s), 0
+    window.add(measured(0, 0))
+    for second, appended in enumerate(steps, 1):
+        written += appended
+        window.add(measured(second, written))
+        if (known := speed_of(window, at=second)) is not None:
+            assert min(steps[:second]) <= known <= max(steps[:second])
+            return second
+    return None
+
+
+@given(st.lists(st.integers(1000, 1500), min_size=5, max_size=5))
+def test_a_log_that_grows_steadily_has_a_speed_after_three_fifths_of_the_time(steps: list[int]) -> None:
+    assert known_after(steps) == 3
+
+
+@given(
+    st.lists(st.integers(0, 2000), min_size=5, max_size=5).filter(lambda steps: max(steps[:3]) > 1.5 * min(steps[:3]))
+)
+def test_one_that_grows_by_bursts_has_none_before_all_the_time_is_over(steps: list[int]) -> None:
+    assert known_after(steps) == 5
+
+
+def test_a_log_that_does_not_grow_is_not_taken_for_steady() -> None:
+    assert known_after([0] * 5) == 5
+
+
+def test_steps_that_are_too_few_are_no_proof_of_steadiness() -> None:
+    window = SpeedWindow(30, hold_s=15, least_span_s=5)
+    for at in (0, 2, 4):
+        window.add(measured(at, 1000 * at))
+    assert speed_of(window, at=4) is None
+    window.add(measured(6, 6000))
+    assert speed_of(window, at=6) == 1000
+
+
 def by_offsets(at: float, end: int, sample: tuple[int, int] | None = None) -> LogMeasurement:
     return LogMeasurement(at, "a", 1, None, OffsetRange(0, end), sample=Sample(*sample) if sample else None)
 
