@@ -4,12 +4,13 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.decide.forecast import LINE, MEMORY, SCORED, STEP_S, Forecast, foretell, margin
 from controller.decide.horizon import Horizon
-from controller.decide.sizes import Size
+from controller.decide.sizes import Size, size
 from controller.decide.triggers import foreseen
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment
@@ -244,3 +245,51 @@ def test_a_group_does_not_shrink_into_a_climb() -> None:
 
     assert shrinks(forecast=False)
     assert not shrinks(forecast=True)
+
+
+def breaks_off(at: float) -> float:
+    """From 600 to 1,400 along a line in 5 minutes of each 15, and back within 30 s."""
+    return float(np.interp(at % 900, [0, 300, 600, 630, 900], [600, 600, 1400, 600, 600]))
+
+
+def reversed_day(at: float) -> float:
+    """Days of 40 minutes; on every other one the load falls when it rose the day before."""
+    day, clock = divmod(at, 2400)
+    return float(np.interp(clock, [0, 1000, 1400, 2400], [500, 1500, 1500, 500] if day % 2 else [1500, 500, 500, 1500]))
+
+
+@pytest.mark.parametrize("course", [breaks_off, reversed_day])
+def test_a_load_that_misleads_costs_no_more_than_a_twentieth(course: Course) -> None:
+    """By what consumers are for: the highest size of the scale-down window, and what was foreseen since a minute ago,
+    when the assignment was considered last."""
+    chance = random.Random(1)
+    forecast = Forecast()
+    present, planned = list[float](), list[float]()
+    for step in range(round(2 * 4800 / STEP_S)):
+        at = step * STEP_S
+        # Measured late, as a mean of half a minute.
+        speeds = [course(max(0.0, at - late)) for late in range(0, 30, 5)]
+        speed = sum(speeds) / len(speeds) * chance.uniform(0.99, 1.01)
+        forecast.measured(at, {P: speed})
+        present.append(speed)
+        planned.append(max(speed, upper(forecast).get(P, 0.0)))
+    assert planned != present
+
+    def highest(sizes: list[float], seconds: float) -> list[float]:
+        back = round(seconds / STEP_S)
+        return [max(sizes[max(0, place - back) : place + 1]) for place in range(len(sizes))]
+
+    without = highest(present, 300)
+    assert sum(map(max, without, highest(planned, 60))) <= 1.05 * sum(without)
+
+
+@given(st.floats(0, 1e12), st.floats(0, 1e12), st.floats(0, 1e12), st.floats(1, 1e12))
+def test_with_what_is_foreseen_no_size_is_smaller(speed: float, behind: float, then: float, capacity: float) -> None:
+    """So no plan has less room than one that does not look ahead, whatever is foreseen."""
+    present = size(speed, behind, 300.0, capacity)
+    grown = present.growing_to(then, capacity)
+    assert grown.total >= present.total * (1 - 1e-12)
+    assert grown.total <= max(present.total, capacity) * (1 + 1e-12)
+    assert grown.write_speed == speed
+    assert grown.backlog >= 0
+    assert grown.foreseen >= 0
