@@ -38,6 +38,8 @@ SCORED, FEWEST = 19, 9
 PROVEN = 0.6
 LEAST_HELD = 0.8
 QUANTILE = 0.9
+ROUNDING = 1e-9
+"""Of a speed: an error that is no larger is one of the arithmetic."""
 LONGEST_GAP = 3
 """Steps without speeds that are filled in along a line. After more nothing is known of the past."""
 LONGEST_HORIZON_S = 60.0
@@ -95,7 +97,7 @@ def foretell(speeds: Figures, ahead: int) -> Foretold:
     # The margin of a row was told when the error of the row was known, of the line whose error is known `ahead` later.
     made, came = margins[:-ahead], of_lines[ahead:]
     was_due = ~np.isnan(made) & ~np.isnan(came)
-    did_hold = was_due & (came <= made)
+    did_hold = was_due & (came <= made + ROUNDING * _newest(speeds, len(came)))
     rising = _newest(lines, len(known)) > _newest(speeds, len(known))
     due, held = was_due[-SCORED:].sum(axis=0), did_hold[-SCORED:].sum(axis=0)
     counted = (better & rising)[:-ahead][-SCORED:]

@@ -90,6 +90,17 @@ def test_a_partition_that_is_left_out_for_a_while_keeps_its_reader_and_one_that_
     assert replay.decisions
 
 
+def test_a_controller_that_looks_ahead_is_replayed_as_one() -> None:
+    def grows_at(*, forecast: bool) -> int:
+        settings = SETTINGS.model_copy(update={"forecast": forecast, "packing_capacity": None})
+        climb = [Measurement(second, dict.fromkeys(PARTITIONS[:2], 5 + 0.15 * second)) for second in range(320)]
+        replay = ControllerReplay(settings, interval_s=1.0).replay(climb)
+        return next(answer.iteration for answer, _ in replay if answer.consumers > 1)
+
+    assert grows_at(forecast=False) > 300
+    assert 250 < grows_at(forecast=True) < 295
+
+
 def test_the_controller_is_replayed_as_the_engines_are(kcga: Kcga, tmp_path: Path) -> None:
     stream, assignments, metrics = (tmp_path / name for name in ("stream.csv", "assignments.csv", "metrics.csv"))
     assert kcga("generate", stream, "--partitions", 6, "--iterations", 4, "--start", "half").exit_code == 0
