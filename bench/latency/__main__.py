@@ -26,6 +26,7 @@ from heuristics.kafka import KAFKA_ASSIGNORS
 KCGA = (
     Contender("kcga exact@0.05", "kcga", 0.05, "auto"),
     Contender(page.REFERENCE, "kcga", 0.5, "auto"),
+    Contender(page.AHEAD, "kcga", 0.5, "auto", forecast=True),
     Contender("kcga exact@1", "kcga", 1.0, "auto"),
     Contender("kcga mbfp", "kcga", option="mbfp"),
     Contender("kcga mwf", "kcga", option="mwf"),

@@ -20,6 +20,8 @@ from bench.quiet import LoadBefore
 
 REFERENCE = "kcga exact@0.5"
 """kcga as it is unless something is set."""
+AHEAD = f"{REFERENCE} ahead"
+"""With `forecast`."""
 TIMES_LOWER = 10
 _HEADINGS = (
     "contender",
@@ -92,6 +94,13 @@ def _in_short(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> Iterator[st
             f"{shape}: p99 {ours.p99_s:.1f} s, against {best.p99_s:.1f} s of Kafka's group with as many consumers "
             f"({best.contender}): {verdict} {TIMES_LOWER} times lower."
         )
+    for shape in shapes:
+        ours, ahead = _reference(outcomes, shape), _of(outcomes, shape, AHEAD)
+        held = f", and {ahead.forecasts_held / ahead.forecasts:.0%} of its forecasts held" if ahead.forecasts else ""
+        yield (
+            f"{shape}: looking ahead takes {ahead.consumer_hours / ours.consumer_hours:.3f} times the consumer-hours, "
+            f"for a p99.9 of {ahead.p999_s:.1f} s against {ours.p999_s:.1f} s{held}."
+        )
     for name in dict.fromkeys(o.contender for o in outcomes if o.kind == "lag"):
         pairs = [(_reference(outcomes, shape), _of(outcomes, shape, name)) for shape in shapes]
         better = sum(_is_better(ours, other) for ours, other in pairs)
@@ -162,9 +171,10 @@ def _model() -> str:
             f"Records of {RECORD_BYTES:,} bytes. A partition without a reader counts as unread, whether or not "
             "anything is written to it.",
             f"kcga: the real controller with its default settings (`exact@0.5` is what it does unless something is "
-            f"set), except that a call of the solver has {SOLVE_LIMIT_S:g} s. The monitor's speeds are means over "
-            f"{WINDOW_S:g} s, so kcga learns of a change late; a message takes {MESSAGE_S:g} s. The time of each stop, "
-            "start and creation is drawn from those measured. Consumers count from creation to end. mbfp and mwf are "
+            f"set; `ahead` is with `forecast`), except that a call of the solver has {SOLVE_LIMIT_S:g} s. The "
+            f"monitor's speeds are means over {WINDOW_S:g} s, so kcga learns of a change late; a message takes "
+            f"{MESSAGE_S:g} s. The time of each stop, start and creation is drawn from those measured. Consumers count "
+            "from creation to end. mbfp and mwf are "
             "told 0.75 of the capacity, as by the paper's authors; where their plan breaks a rule of the controller, "
             "the plan by rule is taken.",
             "Kafka's group (`kafka-range`, `kafka-sticky`): the classic protocol and assignors, checked against "
