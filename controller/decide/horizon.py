@@ -28,7 +28,7 @@ class Horizon:
     def inherit(self, foresight: Foresight | None) -> None:
         """What a controller has told, until more is known."""
         if foresight is not None:
-            self.seconds = foresight.horizon_s
+            self.seconds = min(LONGEST_HORIZON_S, max(STEP_S, foresight.horizon_s))
 
     def acted(self, took_s: float) -> None:
         """A plan with more consumers is carried out; so long after it was decided."""

@@ -14,6 +14,7 @@ from controller.decide.sizes import Size, size
 from controller.decide.triggers import foreseen
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment
+from domain.messages import Foresight
 from domain.partitions import TopicPartition
 from tests.controller.world import World
 
@@ -208,6 +209,9 @@ def test_the_horizon_is_what_growing_took_lately_and_the_delay_of_speeds() -> No
     for _ in range(9):
         horizon.acted(1e6)
     assert horizon.seconds == 60
+    for told, holds in ((35.0, 35.0), (1e18, 60.0), (1e-9, 5.0)):
+        horizon.inherit(Foresight(horizon_s=told, quantile=0.9, partitions=0, due=0, held=0))
+        assert horizon.seconds == holds
 
 
 def forecasting(**changes: object) -> ControllerSettings:
