@@ -62,7 +62,7 @@ class Parameters:
     integers: float = 0.6
     """Share of the time for SCIP to look for an integral solution: it looks at the clock now and then only."""
     relaxing: float = 0.7
-    """Share of the time for the first relaxation, and for a dive: the rest is for a plan."""
+    """Share of the time for the first relaxation, coarse or not, and for a dive: the rest is for a plan."""
     dive_close: float = 3e-4
     """How far relaxations are from their optimum, as a share of it, where a plan is wanted soon: that of parts."""
     dive_share: float = 0.025
@@ -73,11 +73,13 @@ class Parameters:
     """Partial patterns that are looked at for those that rounding hides: by trial."""
     few_patterns: int = 20
     """Where the levels bring fewer new patterns, others are looked for item by item."""
+    most_units: int = 1600
+    """To the largest capacity, in a coarse relaxation, which has a row for each: by trial."""
     coarse_close: float = 1e-4
     """Share of its value that a coarse relaxation may be above its bound and be done: by trial."""
     coarse_slow: float = 2e-5
-    """Share of its value that an iteration of a coarse relaxation gains at least, else it is slow: by trial."""
-    coarse_patience: int = 10
+    """Share of its value that an iteration of a coarse relaxation gains, with its bound, else it is slow: by trial."""
+    coarse_patience: int = 3
     """Slow iterations in a row after which a coarse relaxation is done: by trial."""
     rule_plans: int = 6
     """Numbers of consumers that plans by rule are made for, of those that promise most: by trial."""

@@ -1,11 +1,11 @@
-"""A lower bound for groups that are too large for `master`: the same relaxation over classes of like sizes.
+"""A lower bound for groups that are too large for `master`: by the prices of the same relaxation over like sizes.
 
-Sizes of moved partitions are rounded down to units of a capacity and rooms up, so that nothing that fits in truth is
-lost: the bound is a bound of the true problem. What is kept, and what moving costs, is not rounded. The number of
-patterns, levels and classes depends on the unit and not on the number of partitions.
+There, sizes of moved partitions are rounded down to units of a capacity and rooms up. The number of patterns, levels
+and classes of sizes depends on the unit and not on the number of partitions. What it is for are its dual values: prices
+of sizes, between which the price of each item lies. Whatever they are, `Lagrangian` says what they prove.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from solver.deadline import Deadline
 from solver.exact.instance import FIT_TOLERANCE, Floats, Instance, Ints
 from solver.exact.kept import KeptPricing, KeptSet, Listing
-from solver.exact.knapsack import best_sets
+from solver.exact.knapsack import best_sets, best_values
+from solver.exact.linear_program import Point
 from solver.exact.relaxation import KeptSets, Limits, Prices, Relaxation, alone_on, lagrangian_bound
 from solver.parameters import TUNED, Parameters
 
@@ -31,6 +32,8 @@ class Coarse:
     """Of the true problem; minus infinity if time was up too early."""
     kept: tuple[KeptSet, ...]
     """The kept sets that it had in the end: the given ones, and those that were generated."""
+    chosen: Mapping[int, tuple[int, ...]]
+    """What each bin keeps in its solution, by and large; without bins that are closed rather than open."""
 
 
 def coarse_bound(
@@ -46,28 +49,33 @@ def coarse_bound(
     Args:
         instance: what is to be solved.
         listing: the kept sets that there are; of the bins that it has in part, more are found as they pay.
-        units: to a capacity; the finer, the higher the bound and the longer it takes.
+        units: to a capacity, in the relaxation; the finer, the higher the bound and the longer it takes.
         consumers: the fewest and the most.
         deadline: when to stop.
         tuned: what it is tuned by.
     """
-    relaxation = _Coarse(instance, units, consumers, listing.partial)
+    fine = tuned.fine_units if len(instance.sizes) <= tuned.fine_partitions else tuned.units
+    limits = Limits(*consumers)
+    relaxation = _Coarse(instance, listing, units, limits, Lagrangian(instance, listing, limits, fine))
     for start in range(0, len(listing.sets), _AT_A_TIME):
         if deadline.passed:
             break
         relaxation.add_kept(listing.sets[start : start + _AT_A_TIME])
-    return Coarse(relaxation.bound(deadline, tuned), tuple(relaxation.kept))
+    bound = relaxation.bound(deadline, tuned)
+    return Coarse(bound, tuple(relaxation.kept), relaxation.chosen())
 
 
 class _Coarse:
-    def __init__(self, instance: Instance, units: int, consumers: tuple[int, int], partial: frozenset[int]) -> None:
+    def __init__(
+        self, instance: Instance, listing: Listing, units: int, limits: Limits, lagrangian: "Lagrangian"
+    ) -> None:
         self._instance = instance
         self._units = units
-        self._limits = Limits(*consumers)
-        self._partial = np.array(sorted(partial), dtype=np.int64)
-        self._partial_kinds = np.array([instance.bins[number].kind for number in self._partial], dtype=np.int64)
-        self._pricing = KeptPricing(instance, self._partial.tolist(), self._levels)
+        self._lagrangian = lagrangian
+        self._pricing = KeptPricing(instance, sorted(listing.partial), self._levels)
         self.kept: list[KeptSet] = []
+        self._kept_columns: list[int] = []
+        self._last: Point | None = None
         self._known_kept: set[tuple[int, tuple[int, ...]]] = set()
         self._patterns: set[tuple[int, ...]] = set()
 
@@ -75,12 +83,12 @@ class _Coarse:
         # Two items or more go together only up to where a new consumer is packed; a single one may be as large as it.
         self._widest = min(units, int((instance.packing_capacity + FIT_TOLERANCE / 10) * units))
         self._classes, class_of = np.unique(rounded, return_inverse=True)
-        self._must = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
+        self._means = np.bincount(class_of, lagrangian.sizes) / np.maximum(np.bincount(class_of), 1)
+        must = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
         rooms = np.array([instance.kinds[kind].packing_capacity for kind in instance.offered[:-1]])
-        self._opened = list(zip(instance.offered, [*self._levels(rooms).tolist(), units], strict=True))
-        self._model = Relaxation(instance, class_of, units + 1, self._opened, self._must, self._limits)
-        self._alone = alone_on(instance, self._classes / units, self._model.demand > 0, units)
-        for each in self._alone.tolist():
+        opened = list(zip(instance.offered, [*self._levels(rooms).tolist(), units], strict=True))
+        self._model = Relaxation(instance, class_of, units + 1, opened, must, limits)
+        for each in alone_on(instance, self._classes / units, self._model.demand > 0, units).tolist():
             self._model.add_alone(*each)
         # A class is offered to a pattern as often as it fits, and as there are items in it.
         demand = self._model.demand
@@ -98,7 +106,7 @@ class _Coarse:
         for chosen, level in zip(kept, levels.tolist(), strict=True):
             self.kept.append(chosen)
             self._known_kept.add((chosen.bin, chosen.items))
-            self._model.add_kept(chosen, level)
+            self._kept_columns.append(self._model.add_kept(chosen, level))
 
     def _add_patterns(self, patterns: Iterable[tuple[int, ...]]) -> int:
         added = 0
@@ -109,67 +117,104 @@ class _Coarse:
                 self._model.add_pattern(pattern, int(self._classes[list(pattern)].sum()))
         return added
 
-    def _add_best_patterns(self, prices: Floats, room_prices: Floats) -> tuple[int, Floats]:
-        """Adds the pattern that is worth most for each level where it gains; also says what they are worth."""
+    def _add_best_patterns(self, prices: Floats, room_prices: Floats) -> int:
+        """Adds the pattern that is worth most for each level where it gains."""
         sets = best_sets(prices[self._copies], self._classes[self._copies], self._widest)
         gaining = np.flatnonzero(sets.values > room_prices[: self._widest + 1] + _GAIN)
-        patterns = [tuple(self._copies[list(copies)].tolist()) for copies in sets.sets_in(gaining)]
-        values = np.full(self._units + 1, sets.values[-1])
-        values[: self._widest] = sets.values[:-1]
-        np.maximum.at(values, self._classes, prices)
-        return self._add_patterns(patterns), np.maximum.accumulate(values)
+        return self._add_patterns(tuple(self._copies[list(copies)].tolist()) for copies in sets.sets_in(gaining))
 
     def _generate(self, at: Prices) -> int:
         """Adds the kept set that is worth most of each bin of which not all are there, where it gains."""
         found = [k for k in self._pricing.best(at.items, at.rooms) if (k.bin, k.items) not in self._known_kept]
-        sets = self._arrays(found)
+        sets = KeptSets.of(self._instance, found, self._levels(np.array([k.room for k in found])))
         gains = at.bins[sets.bins] - sets.costs(at.items, at.rooms, at.per_bin) > _GAIN
         self.add_kept([found[index] for index in np.flatnonzero(gains).tolist()])
         return int(gains.sum())
 
-    def _arrays(self, kept: Sequence[KeptSet]) -> KeptSets:
-        return KeptSets.of(self._instance, kept, self._levels(np.array([k.room for k in kept])))
-
     def bound(self, deadline: Deadline, tuned: Parameters) -> float:
         """The best bound that there is time for."""
-        listed = self._arrays(self.kept)
         best = value = -np.inf
         slow = 0
-        while not deadline.passed:
+        while not deadline.passed and slow < tuned.coarse_patience:
             point = self._model.program.relax(deadline, dual=value == -np.inf)
             if point is None:
                 break
-            before, value = value, point.objective + self._instance.constant
+            self._last = point
             at = self._model.prices(point)
-            added, values = self._add_best_patterns(at.rows, at.rooms)
-            added += self._generate(at)
-            slow = slow + 1 if abs(before - value) < tuned.coarse_slow * value else 0
-            is_last = not added or slow == tuned.coarse_patience
-            true_prices = np.maximum(at.rooms, values)
-            # Prices at which an empty bin could be filled for more than it costs prove little: they are also tried at
-            # a scale at which it cannot (Farley 1990).
-            worths = self._worths(at, values)
-            scale = max(1.0, *(worth / max(float(at.per_bin[kind]), _GAIN) for worth, kind in worths))
-            for each in {1.0, scale}:
-                empty = min(float(at.per_bin[kind]) - worth / each for worth, kind in self._worths(at, true_prices))
-                reached = self._bound(at.items / each, true_prices / each, at.per_bin, empty, listed, fine=is_last)
-                best = max(best, reached)
-            if is_last or value - best <= tuned.coarse_close * value:
+            added = self._add_best_patterns(at.rows, at.rooms) + self._generate(at)
+            before, value = (value, best), point.objective + self._instance.constant
+            best = max(best, self._lagrangian.bound(self._by_size(at.rows), at.per_bin))
+            gained = abs(before[0] - value) + best - before[1]
+            slow = slow + 1 if gained < tuned.coarse_slow * value else 0
+            if not added or 0 <= value - best <= tuned.coarse_close * value:
                 break
         return best
 
-    def _worths(self, at: Prices, room_prices: Floats) -> list[tuple[float, int]]:
-        """What an empty bin is worth at most, beside its kind, by each way in which it can be filled."""
-        filled = [(float(room_prices[level]), kind) for kind, level in self._opened]
-        return filled + [(float(at.rows[row]), kind) for row, kind in self._alone.tolist()]
+    def chosen(self) -> dict[int, tuple[int, ...]]:
+        """What each bin keeps in the last solution: the set with the largest share, if all have a half together."""
+        if self._last is None:
+            return {}
+        columns = [column for column in self._kept_columns if column < len(self._last.values)]
+        shares = self._last.values[columns]
+        together = np.bincount([kept.bin for kept in self.kept[: len(columns)]], shares)
+        order = [index for index in np.argsort(shares, kind="stable").tolist() if shares[index] > 0]
+        chosen = {self.kept[index].bin: self.kept[index].items for index in order}
+        return {number: items for number, items in chosen.items() if together[number] >= 0.5}
 
-    def _bound(
-        self, prices: Floats, room_prices: Floats, per_bin: Floats, empty: float, listed: KeptSets, *, fine: bool
+    def _by_size(self, rows: Floats) -> Floats:
+        """The price of each item between those of the two classes that its size is nearest to."""
+        prices = np.interp(
+            self._lagrangian.sizes, np.append(0.0, self._means), np.append(0.0, np.maximum.accumulate(rows))
+        )
+        return np.where(self._model.free, prices, 0.0)
+
+
+class Lagrangian:
+    """What prices prove, by sizes and rooms that are hardly rounded: down and up, so that nothing that fits is lost."""
+
+    def __init__(self, instance: Instance, listing: Listing, limits: Limits, units: int) -> None:
+        self._instance = instance
+        self._limits = limits
+        self._units = units
+        self.sizes = np.minimum(instance.sizes, 1.0)
+        self._down = np.floor((self.sizes + FIT_TOLERANCE / 10) * units).astype(np.int64)
+        self._listed = KeptSets.of(instance, listing.sets, self._levels(np.array([k.room for k in listing.sets])))
+        self._partial = np.array(sorted(listing.partial), dtype=np.int64)
+        self._partial_kinds = np.array([instance.bins[number].kind for number in self._partial], dtype=np.int64)
+        self._pricing = KeptPricing(instance, self._partial.tolist(), self._levels)
+        self._must = np.array([bool(bin_.required) for bin_ in instance.bins], dtype=np.bool_)
+        free = np.ones(len(self.sizes), dtype=np.bool_)
+        free[[item for bin_ in instance.bins for item in bin_.required]] = False
+        self._alone = alone_on(instance, instance.sizes, free)
+        rooms = np.array([instance.kinds[kind].packing_capacity for kind in instance.offered])
+        self._widest = int(self._levels(rooms)[-1])
+        self._opened = list(zip(instance.offered, [*self._levels(rooms[:-1]).tolist(), units], strict=True))
+
+    def _levels(self, rooms: Floats) -> Ints:
+        return np.minimum(np.ceil((rooms - FIT_TOLERANCE / 10) * self._units).astype(np.int64), self._units)
+
+    def bound(self, items: Floats, per_bin: Floats) -> float:
+        """No plan costs less than this, whatever the prices. A room costs what the best set that fits it is worth.
+
+        Prices at which an empty bin could be filled for more than it costs prove little: they are also tried at a scale
+        at which it cannot (Farley 1990).
+        """
+        rooms = np.empty(self._units + 1)
+        rooms[: self._widest + 1] = best_values(items, self._down, self._widest)
+        rooms[self._widest :] = rooms[self._widest]
+        np.maximum.at(rooms, self._down, items)
+        rooms = np.maximum.accumulate(rooms)
+        worths = [(float(rooms[level]), kind) for kind, level in self._opened]
+        worths += [(float(items[item]), kind) for item, kind in self._alone.tolist()]
+        scale = max(1.0, *(worth / max(float(per_bin[kind]), _GAIN) for worth, kind in worths))
+        return max(self._at(items / each, rooms / each, per_bin, worths, each) for each in {1.0, scale})
+
+    def _at(
+        self, items: Floats, rooms: Floats, per_bin: Floats, worths: Sequence[tuple[float, int]], scale: float
     ) -> float:
-        """The Lagrangian bound at these prices; a room costs at least what any pattern that fits it is worth."""
+        empty = min(float(per_bin[kind]) - worth / scale for worth, kind in worths)
         kept = np.where(self._must, np.inf, 0.0)
-        np.minimum.at(kept, listed.bins, listed.costs(prices, room_prices, per_bin))
-        units = KeptPricing.finest_units if fine else KeptPricing.units
-        least = per_bin[self._partial_kinds] - self._pricing.worths(prices, room_prices, units)
+        np.minimum.at(kept, self._listed.bins, self._listed.costs(items, rooms, per_bin))
+        least = per_bin[self._partial_kinds] - self._pricing.worths(items, rooms, self._units)
         kept[self._partial] = np.where(self._must[self._partial], least, np.minimum(least, 0.0))
-        return lagrangian_bound(self._instance, prices, empty, per_bin, kept, self._limits)
+        return lagrangian_bound(self._instance, items, empty, per_bin, kept, self._limits)

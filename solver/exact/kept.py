@@ -93,9 +93,7 @@ class KeptPricing:
     """
 
     units = 4096
-    """To a capacity, in the knapsacks."""
-    finest_units = 16_384
-    """The same, for a bound that is worth the time."""
+    """To a capacity, in the knapsacks that find sets."""
     _few = 12
     """Items."""
 
@@ -133,7 +131,7 @@ class KeptPricing:
                 kept.append(chosen)
         return kept
 
-    def worths(self, prices: Floats, room_prices: Floats, units: int = units) -> Floats:
+    def worths(self, prices: Floats, room_prices: Floats, units: int) -> Floats:
         """What no kept set of each bin, its room included, is worth more than; minus infinity where there is none."""
         worths = np.full(len(self._bins), -np.inf)
         for subsets in self._listed:

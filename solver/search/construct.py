@@ -56,9 +56,23 @@ def offer_plans(instance: Instance, incumbent: Incumbent, deadline: Deadline, tu
     for estimate, closings in sorted(estimates)[: tuned.rule_plans]:
         if deadline.passed or estimate >= incumbent.cutoff:
             return
-        for kind, clearing in product(instance.offered, (True, False)):
-            closed = frozenset(closable[:closings])
-            incumbent.offer(plan(instance, kept, closed, tuned, clearing=clearing, kind=kind), NAME)
+        offer_placed(instance, kept, frozenset(closable[:closings]), incumbent, deadline, NAME, tuned)
+
+
+def offer_placed(
+    instance: Instance,
+    kept: list[tuple[int, ...]],
+    closed: frozenset[int],
+    incumbent: Incumbent,
+    deadline: Deadline,
+    name: str,
+    tuned: Parameters = TUNED,
+) -> None:
+    """Plans in which bins keep that much and those in `closed` nothing, by each way to place the rest."""
+    for kind, clearing in product(instance.offered, (True, False)):
+        if deadline.passed:
+            return
+        incumbent.offer(plan(instance, kept, closed, tuned, clearing=clearing, kind=kind), name)
 
 
 def least_overloaded(instance: Instance) -> Assignment:

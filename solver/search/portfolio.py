@@ -2,13 +2,14 @@
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.assignment import Assignment
 from solver.deadline import Deadline
 from solver.exact import branch_and_price
 from solver.exact.bounds import fewest_bins, pooled_bound
-from solver.exact.coarse import coarse_bound
+from solver.exact.coarse import Coarse, coarse_bound
 from solver.exact.instance import Instance
 from solver.exact.kept import Listing, kept_sets
 from solver.incumbent import Incumbent
@@ -34,8 +35,7 @@ class Portfolio:
             return
         tuned, count = self.tuned, len(instance.sizes)
         listing = self._listed(instance)
-        if not self._is_nearly_all(listing, instance):
-            construct.offer_plans(instance, incumbent, deadline, tuned)
+        nearly_all = self._is_nearly_all(listing, instance)
         for_all_s = tuned.whole_s * math.pow(count / 1000, tuned.whole_power)
         if instance.problem.classes:
             for_all_s *= tuned.whole_classes
@@ -46,11 +46,17 @@ class Portfolio:
                 # An empty consumer counts in the arc-flow model: it does not see what it costs to fill it.
                 search_by_cp_sat(instance, incumbent, deadline)
             return
+        steps: tuple[int, ...] = (100, 200, 400) if listing.partial else (100, 400, 800)
+        if not nearly_all:
+            if instance.problem.is_plain:  # else these plans were there before
+                construct.offer_plans(instance, incumbent, deadline, tuned)
+            self._guided(instance, listing, incumbent, deadline, steps[:2])
+            steps = steps[2:]
         if incumbent.is_proven or deadline.passed:
             return
-        prover = threading.Thread(target=self._prove, args=(instance, listing, incumbent, deadline), name="kcga-bound")
+        given = (instance, listing, incumbent, deadline, steps)
+        prover = threading.Thread(target=self._prove, args=given, name="kcga-bound")
         prover.start()
-        nearly_all = self._is_nearly_all(listing, instance)
         improve = self.improve_by_parts if nearly_all else self.improve_by_neighbourhoods
         improve(instance.problem, incumbent, deadline)
         prover.join(deadline.remaining)
@@ -128,10 +134,7 @@ class Portfolio:
         """Searches plans by rule, and those of the kept sets that a coarse relaxation uses: the others are too many."""
         tuned = self.tuned
         construct.offer_plans(instance, incumbent, deadline, tuned)
-        consumers = _consumers(instance, incumbent)
-        half = deadline.within(0.5 * deadline.remaining)
-        coarse = coarse_bound(instance, listing, 100, consumers, half, tuned)
-        incumbent.raise_bound(coarse.bound)
+        coarse = self._guided(instance, listing, incumbent, deadline, (100,))
         if incumbent.is_proven or deadline.passed:
             return
         # What is proven of these kept sets is not proven of all.
@@ -145,17 +148,38 @@ class Portfolio:
         if found.best is not None:
             incumbent.offer(found.best.assignment, found.best.engine)
 
-    def _prove(self, instance: Instance, listing: Listing, incumbent: Incumbent, deadline: Deadline) -> None:
+    def _guided(
+        self, instance: Instance, listing: Listing, incumbent: Incumbent, deadline: Deadline, steps: Sequence[int]
+    ) -> Coarse:
+        """Coarse relaxations in so many units: their bounds, and plans in which consumers keep what they keep there."""
+        tuned, coarse = self.tuned, Coarse(-math.inf, listing.sets, {})
+        budget = deadline.within(tuned.relaxing * deadline.remaining)
+        for units in steps:
+            if budget.passed or incumbent.is_proven:
+                break
+            consumers = _consumers(instance, incumbent)
+            coarse = coarse_bound(instance, listing, self._units(instance, units), consumers, budget, tuned)
+            incumbent.raise_bound(coarse.bound)
+            if coarse.chosen:
+                kept = [coarse.chosen.get(number, bin_.required) for number, bin_ in enumerate(instance.bins)]
+                construct.offer_placed(instance, kept, frozenset(), incumbent, deadline, branch_and_price.NAME, tuned)
+        return coarse
+
+    def _prove(
+        self, instance: Instance, listing: Listing, incumbent: Incumbent, deadline: Deadline, steps: Sequence[int]
+    ) -> None:
         """Raises the bound of a problem that is too large for one relaxation, in finer and finer units."""
         consumers = _consumers(instance, incumbent)
-        steps: tuple[int, ...] = (100, 200, 400) if listing.partial else (100, 400, 800)
-        if instance.problem.classes:
-            # Of the largest consumer's capacity: what is fine for that one is coarse for ordinary ones.
-            steps = (600, 1600)
         for units in steps:
             if deadline.passed or incumbent.is_proven:
                 return
+            units = self._units(instance, units)
             incumbent.raise_bound(coarse_bound(instance, listing, units, consumers, deadline, self.tuned).bound)
+
+    def _units(self, instance: Instance, units: int) -> int:
+        """More than that where some consumers are larger than ordinary ones: fine for these is coarse for others."""
+        scale = math.sqrt(instance.problem.largest / instance.problem.capacity)
+        return max(units, min(self.tuned.most_units, round(units * scale)))
 
     def _listed(self, instance: Instance) -> Listing:
         """All kept sets, but for a few consumers with many tiny partitions; or hardly any, if all have too many."""

@@ -1,14 +1,16 @@
 """The coarse relaxation by itself: a bound of all plans with so many consumers, under all rules and at any moment."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solver import Problem, Status
 from solver.deadline import Deadline
-from solver.exact.coarse import Coarse, coarse_bound
+from solver.exact.coarse import Coarse, Lagrangian, coarse_bound
 from solver.exact.instance import Instance
 from solver.exact.kept import kept_sets
+from solver.exact.relaxation import Limits
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.small_problems import (
@@ -53,6 +55,38 @@ def test_no_plan_costs_less_than_the_bound_whatever_the_units(at_most: int, give
         assert coarse(given_problem, units, at_most=at_most).bound <= optimum.objective + TOLERANCE
 
 
+prices = st.lists(st.floats(0.0, 2.0), min_size=9, max_size=9)
+
+
+@given(classed_problems() | ruled_problems(), st.sampled_from([0, 100_000]), st.sampled_from([7, 400]), prices, prices)
+@known
+def test_no_plan_costs_less_than_prices_prove_whatever_they_are(
+    given_problem: Problem, at_most: int, units: int, by_item: list[float], by_kind: list[float]
+) -> None:
+    optimum, instance = solve_exhaustively(given_problem), Instance.of(given_problem)
+    if optimum.status is Status.OPTIMAL:
+        limits = Limits(0, len(given_problem.speeds))
+        proof = Lagrangian(instance, kept_sets(instance, at_most), limits, units)
+        required = [item for bin_ in instance.bins for item in bin_.required]
+        items = np.array([0.0 if item in required else by_item[item] for item in range(len(instance.sizes))])
+        assert proof.bound(items, np.array(by_kind[: len(instance.kinds)])) <= optimum.objective + TOLERANCE
+
+
+@given(classed_problems(), st.sampled_from([0, 100_000]))
+@known
+def test_what_bins_keep_in_its_solution_is_what_they_may_keep(given_problem: Problem, at_most: int) -> None:
+    instance, found = Instance.of(given_problem), coarse(given_problem, 40, at_most=at_most)
+    for number, items in found.chosen.items():
+        assert instance.room_beside(instance.bins[number], items) is not None
+        assert set(instance.bins[number].required) <= set(items)
+        assert (number, items) in {(kept.bin, kept.items) for kept in found.kept}
+
+
+def test_bins_keep_what_they_keep_in_a_plan_where_the_solution_is_one() -> None:
+    assert coarse(problem(60, 60, current={0: 1, 1: 1}), 10).chosen == {0: (0,)}
+    assert coarse(problem(5, 95, 90, current={0: 1, 1: 2, 2: 3}, migration_weight=0.1), 20).chosen == {1: (0,), 2: (1,)}
+
+
 @given(plain_problems(most=5), st.integers(0, 3), st.integers(0, 3))
 @known
 def test_it_is_a_bound_of_plans_with_so_many_consumers(given_problem: Problem, fewest: int, more: int) -> None:
@@ -71,7 +105,7 @@ GIVEN = problem(62, 55, 48, 41, 37, 29, 23, 11, current={number: number % 4 + 1 
 
 
 def test_there_is_no_bound_when_time_is_up() -> None:
-    assert coarse(GIVEN, 40, deadline=too_late()) == Coarse(float("-inf"), ())
+    assert coarse(GIVEN, 40, deadline=too_late()) == Coarse(float("-inf"), (), {})
 
 
 @pytest.mark.parametrize("looks", [1, 2, 3, 5, 8, 13])

@@ -101,7 +101,7 @@ def test_the_kept_set_worth_most_is_found_by_a_knapsack_or_among_all(
 
     pricing = KeptPricing(instance, bins, levels)
     best = {kept.bin: kept.items for kept in pricing.best(prices, room_prices)}
-    for number, at_most in zip(bins, pricing.worths(prices, room_prices), strict=True):
+    for number, at_most in zip(bins, pricing.worths(prices, room_prices, KeptPricing.units), strict=True):
         assert at_most >= most(number) - 1e-9
         if few:
             others = tuple(item for item in best[number] if item not in instance.bins[number].required)
