@@ -201,6 +201,10 @@ class CommandSink:
     def seal(self, topic: str, writer: str) -> None:
         self._ask("seal", topic=topic, sealed=writer)
 
+    def columns(self, topic: str) -> pa.StructType:  # noqa: ARG002
+        """None: each write says of its rows what they have."""
+        return pa.struct([])
+
     def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, Reached]:
         last = self._ask("last", topic=topic, partitions=sorted(partitions)).last
         return {number: Reached(*place) for number, place in last.items() if number in partitions}

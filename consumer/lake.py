@@ -11,15 +11,17 @@ A record that its topic's table refuses goes to the dead letters under a name th
 there once though several processes come upon it, one after the other.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import cycle
 
 import pyarrow as pa
 import structlog
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import StructField
 
 from consumer.decide.append_note import AppendNote, last_appended
 from consumer.decide.columns import NO_SCHEMAS, Column
@@ -63,6 +65,9 @@ SEAL_TRIES = 5
 CONFLICT = "DELTA_CONCURRENT_TRANSACTION"
 """What Delta Lake calls it that something else was appended under the same name meanwhile."""
 
+OF_ANOTHER_TYPE = "DELTA_FAILED_TO_MERGE_FIELDS"
+"""What Delta Lake calls it that a column is of another type than what is appended, and may not become wider."""
+
 OF_DEAD_LETTERS = (Column("reason", "string", ()),)
 """What their table has beside the columns of every record."""
 
@@ -103,6 +108,9 @@ class Lake:
         self._writer = writer
         self._session: SparkSession | None = None
         self._created: set[str] = set()
+        self._widens: set[str] = set()
+        """Tables whose columns it has allowed to become wider: not before one has to, for not all programs can read
+        such tables."""
         self._asked: dict[str, int] = {}
         """The newest version under which anything was to be appended, by table."""
         self._sealed: set[tuple[str, str]] = set()
@@ -130,8 +138,11 @@ class Lake:
             is_first = self._asked.get(table, 0) < version
             self._asked[table] = version
             note, columns = _note(self._writer, rows, epochs), self._columns.get(topic, ())
+            evolves = rows.num_columns > len(SCHEMA)
             try:
-                self._append(session, table, columns, session.createDataFrame(rows), self._writer, version, note)
+                self._append(
+                    session, table, columns, session.createDataFrame(rows), self._writer, version, note, evolves
+                )
             except Exception as error:  # a class of Spark Connect's, or of a JVM's
                 if not is_of_a_record(error):
                     raise
@@ -158,8 +169,8 @@ class Lake:
         """
         with self._asking(topic) as (session, table):
             try:
-                columns = self._columns.get(topic, ())
-                self._append(session, table, columns, session.createDataFrame(rows), self._writer, 1)
+                columns, evolves = self._columns.get(topic, ()), rows.num_columns > len(SCHEMA)
+                self._append(session, table, columns, session.createDataFrame(rows), self._writer, 1, evolves=evolves)
             except Exception as error:  # a class of Spark Connect's, or of a JVM's
                 if is_of_a_record(error):
                     raise RefusedError(f"{table}: {brief(error)}") from error
@@ -172,6 +183,13 @@ class Lake:
             self._take_name(session, table, self._columns.get(topic, ()), writer, LAST_VERSION)
             self._sealed.add((table, writer))
         log.info("a writer was sealed", writer=writer, table=table)
+
+    def columns(self, topic: str) -> pa.StructType:
+        """Those that its table has beside those of every record, but for types that only Spark has."""
+        with self._asking(topic) as (session, table), unless_missing():
+            fields = session.read.format("delta").load(table).schema.fields
+            return pa.struct(_in_arrow(field for field in fields if field.name.lower() not in SCHEMA.names))
+        return pa.struct([])
 
     def last_appended(self, topic: str, partitions: Collection[int]) -> dict[int, Reached]:
         """The last row of each of these partitions, all of whose writers are sealed.
@@ -287,16 +305,24 @@ class Lake:
         writer: str,
         version: int,
         note: str | None = None,
+        evolves: bool = False,
     ) -> None:
         if table not in self._created:
             self._create(session, creation(table, columns), table)
             self._created.add(table)
         append = rows.write.format("delta").mode("append").option("txnAppId", writer).option("txnVersion", version)
-        if columns:
+        if columns or evolves:
             append = append.option("mergeSchema", "true")  # a schema may have got more columns
         if note is not None:
             append = append.option("userMetadata", note)
-        append.save(table)
+        try:
+            append.save(table)
+        except AnalysisException as error:
+            if columns or not evolves or table in self._widens or error.getCondition() != OF_ANOTHER_TYPE:
+                raise
+            self._widens.add(table)
+            session.sql(f"ALTER TABLE delta.`{quoted(table)}` SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+            append.save(table)
 
     def _create(self, session: SparkSession, statement: str, table: str) -> None:
         for tries_left in reversed(range(CREATION_TRIES)):
@@ -313,6 +339,12 @@ class Lake:
 def _note(writer: str, rows: pa.Table, epochs: Mapping[int, int], topic: str | None = None) -> str:
     offsets = {number: last.offset for number, last in last_rows(rows, epochs).items()}
     return AppendNote(writer=writer, last_offsets=offsets, last_epochs=epochs, topic=topic).model_dump_json()
+
+
+def _in_arrow(fields: Iterable[StructField]) -> Iterator[pa.Field]:
+    for field in fields:
+        with suppress(PySparkTypeError):
+            yield pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC"))
 
 
 def _digest(row: pa.Table) -> str:

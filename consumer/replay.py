@@ -18,6 +18,7 @@ from consumer.decide.batch import Record
 from consumer.decide.columns import NO_SCHEMAS, Column
 from consumer.decide.location import NO_NAMES, quoted
 from consumer.decide.location import dead_letters as location_of
+from consumer.decoding import Decoding
 from consumer.lake import Lake
 from consumer.session import NO_CONF, session_for, unless_missing
 from consumer.table import rows
@@ -37,6 +38,7 @@ def replay(
     tables: Mapping[str, str] = NO_NAMES,
     columns: Mapping[str, Sequence[Column]] = NO_SCHEMAS,
     conf: Mapping[str, str] = NO_CONF,
+    decoding: Decoding | None = None,
     step: Callable[[str], None] = lambda _: None,
 ) -> int:
     """Brings all dead letters of the topic to its table, and returns how many those were.
@@ -48,10 +50,12 @@ def replay(
         tables: where those of some topics are.
         columns: of the topics that have a schema.
         conf: Spark's settings, for a session of this process.
+        decoding: makes columns of values that have their schemas in a registry.
         step: is told of each step before it is taken.
 
     Raises:
         RefusedError: the table refuses a record still; none of the batch that it is in is there.
+        RegistryError: a schema registry does not answer; as below.
         LakeError: Spark does not answer, or the table takes nothing; the same call again goes on.
     """
     letters, replayed = location_of(lake_root), 0
@@ -66,7 +70,7 @@ def replay(
             lake = Lake([spark], lake_root, f"{MARK}/{name}", tables, columns, conf)
             lake.connect()
             try:
-                lake.bring(topic, batch)
+                lake.bring(topic, batch if decoding is None else decoding.decoded(topic, batch, lake.columns))
             finally:
                 lake.close()
             step("delete")

@@ -41,7 +41,7 @@ from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config, reading_config
 from consumer.offsets import GroupOffsets
 from consumer.settings import ConsumerSettings
-from consumer.sink import RefusedError, Sink, SinkError, SinkGoneError, TableError
+from consumer.sink import RefusedError, RegistryError, Sink, SinkError, SinkGoneError, TableError
 from consumer.table import last_rows, rows
 from consumer.threads import in_thread
 from domain import topics
@@ -105,6 +105,8 @@ def run(
         raise ConsumerError(
             f"consumer {consumer}: the Kafka client refuses its settings: {in_one_line(error)}"
         ) from error
+    except RegistryError as error:
+        raise ConsumerError(f"consumer {consumer}: {error}") from error
     try:
         process.run()
     except (FatalKafkaError, SinkGoneError) as error:
@@ -115,6 +117,15 @@ def run(
 
 def _sink(settings: ConsumerSettings, consumer: ConsumerId, group: str, writer: str) -> Sink:
     """Where the records go. Each kind is imported where it is used: PySpark takes a second, and memory."""
+    sink = _plain_sink(settings, consumer, group, writer)
+    if not settings.registered and not settings.without_value:
+        return sink
+    from consumer.decoding import DecodingSink, decoding_of
+
+    return DecodingSink(sink, decoding_of(settings))
+
+
+def _plain_sink(settings: ConsumerSettings, consumer: ConsumerId, group: str, writer: str) -> Sink:
     if settings.sink == "command":
         from consumer.command_sink import CommandSink
 
@@ -227,7 +238,7 @@ class _Process:
             return events.Done(now, ask, answered.result())
         except SinkGoneError:
             raise
-        except (SinkError, ClaimsError, KafkaException) as error:
+        except (SinkError, RegistryError, ClaimsError, KafkaException) as error:
             kinds = (isinstance(error, kind) for kind in (SinkError, RefusedError, TableError))
             return events.Failed(now, ask, in_one_line(error), *kinds)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from consumer.decide.columns import OF_EVERY_RECORD, TYPES, Column
+from consumer.decide.columns import OF_EVERY_RECORD, Column, type_of
 from consumer.decide.location import ROOTED, S3A, dead_letters, location, log_store_settings, of_one_writer, schemes
 from consumer.decide.out_of_range import BeyondEnd
 from domain.assignment import ConsumerId
@@ -19,6 +19,9 @@ Seconds = Annotated[float, Field(ge=0.001, allow_inf_nan=False)]
 
 TOKEN = "spark.connect.authenticate.token"  # noqa: S105
 """Spark's setting of the secret that a Spark Connect server asks for."""
+
+_REGISTRY = r"^https?://[^/?#\s,@]+(/[^\s,@]*)?(,https?://[^/?#\s,@]+(/[^\s,@]*)?)*$"
+"""Addresses without a password: that is shown."""
 
 NAME_JARS = ("spark.jars", "spark.jars.packages")
 """Spark's settings that say which jars it has beside its own."""
@@ -35,7 +38,7 @@ class ColumnSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: str
-    """One of `consumer.decide.columns.TYPES`."""
+    """As `consumer.decide.columns.type_of` takes it."""
     field: Annotated[str, Field(min_length=1)] | None = None
     """Of the JSON object, with dots for objects within it; the column's name unless set."""
 
@@ -96,7 +99,18 @@ class ConsumerSettings(BaseModel):
     their topic's name. No two topics may share a table: a position is found in it by the partition's number alone."""
     schemas: Mapping[str, Mapping[str, ColumnSettings | str]] = {}
     """Columns that the values of some topics, JSON objects, are parsed into beside being kept: by topic and column, the
-    type, or `{ type = ..., field = "inside.nested" }` where the field is not named as the column."""
+    type, or `{ type = ..., field = "inside.nested" }` where the field is not named as the column. `docs/lake.md` has
+    all types."""
+    registry_url: Annotated[str, Field(pattern=_REGISTRY)] | None = None
+    """Where the schema registry is, which speaks as Confluent's does; several addresses of it with commas."""
+    registry_client: Annotated[Mapping[str, str], Field(repr=False)] = {}
+    """Further settings of its client by Confluent's names, such as `ssl.ca.location`, and `basic.auth.user.info`, which
+    is a secret: `user:password`."""
+    registered: tuple[str, ...] = ()
+    """Topics whose values have schemas in that registry: their tables get the columns of these. See `docs/lake.md`."""
+    without_value: tuple[str, ...] = ()
+    """Topics, of those in `schemas` or `registered`, whose values are left out of the column `value` where they are in
+    columns of their own."""
     batch_bytes: Annotated[int, Field(ge=LEAST_BATCH, le=LARGEST_BATCH)] = 5_000_000
     """BATCH_BYTES of the paper: a fetch ends with so many bytes of keys and values. A consumer's memory grows with it,
     and what Spark takes in one request bounds it."""
@@ -195,10 +209,24 @@ class ConsumerSettings(BaseModel):
                 if not re.fullmatch(r"[^ ,;{}()\n\t=]+", name):
                     raise ValueError(f"{name!r} of {topic} cannot be the name of a column")
                 kind = column if isinstance(column, str) else column.type
-                if kind not in TYPES:
-                    raise ValueError(f"{topic}.{name} cannot be a {kind!r}: it must be one of {', '.join(TYPES)}")
+                try:
+                    type_of(kind)
+                except (ValueError, RecursionError) as error:
+                    raise ValueError(f"{topic}.{name}: {str(error) or 'its type is nested too deeply'}") from error
                 taken.add(name.lower())
         return schemas
+
+    @model_validator(mode="after")
+    def _knows_what_values_are(self) -> Self:
+        if self.registered and self.registry_url is None:
+            raise ValueError("registered is set, and registry_url is not: it must say where the schema registry is")
+        if both := sorted(self.schemas.keys() & set(self.registered)):
+            raise ValueError(f"{both[0]} is in schemas, and in registered: its columns come from one of the two")
+        if others := sorted(set(self.without_value) - self.schemas.keys() - set(self.registered)):
+            raise ValueError(
+                f"without_value names {others[0]}, which is in neither schemas nor registered: its value would be lost"
+            )
+        return self
 
     @model_validator(mode="after")
     def _has_one_sink(self) -> Self:

@@ -27,6 +27,10 @@ class TableError(SinkError):
     """What the sink has of a topic takes nothing, until its owner has mended it: nothing came of what was asked."""
 
 
+class RegistryError(RuntimeError):
+    """A schema registry does not tell now what it is asked, so a sink was asked nothing."""
+
+
 class SinkGoneError(SinkError):
     """Only a new process can have the sink again."""
 
@@ -76,6 +80,14 @@ class Sink(Protocol):
 
         Raises:
             SinkError: that is not certain; the same call again settles it.
+        """
+        ...
+
+    def columns(self, topic: str) -> pa.StructType:
+        """Those that its rows have beside those of every record, as far as their types do not change by themselves.
+
+        Raises:
+            SinkError: it does not tell.
         """
         ...
 

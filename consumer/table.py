@@ -8,7 +8,7 @@ import pyarrow as pa
 from consumer.decide.batch import Record
 from consumer.decide.columns import OF_EVERY_RECORD, Column
 from consumer.decide.location import quoted
-from consumer.decide.parsing import ARROW_TYPES, parsed_columns
+from consumer.decide.parsing import ARROW_TYPES, in_arrow, parsed_columns
 from consumer.decide.reached import Reached
 
 SCHEMA = pa.schema([(name, ARROW_TYPES[sql]) for name, sql in OF_EVERY_RECORD.items()])
@@ -59,7 +59,7 @@ def rows(records: Sequence[Record], ingest_date: date, columns: Sequence[Column]
         pa.repeat(pa.scalar(ingest_date, pa.date32()), count),
         pa.array(errors, pa.string()),
     ]
-    fields = [*SCHEMA, *(pa.field(column.name, ARROW_TYPES[column.kind.sql]) for column in columns)]
+    fields = [*SCHEMA, *(pa.field(column.name, in_arrow(column.kind)) for column in columns)]
     return pa.Table.from_arrays([*kept, *arrays], schema=pa.schema(fields))
 
 

@@ -11,7 +11,7 @@ MASK = "***"
 
 # Every repetition is bounded or of what the next part cannot begin with: text from anywhere is searched in linear time.
 _WORD = (
-    r"(?:password|passwd|pwd|passphrase|secret|token|credential|jaas\.config|key\.pem"
+    r"(?:password|passwd|pwd|passphrase|secret|token|credential|jaas\.config|key\.pem|auth\.user\.info"
     r"|(?:access|account|api|encryption|master|private)[._-]?key)"
 )
 _WHERE = ("location", "file", "path", "url", "uri", "provider", "class", "name")

@@ -21,12 +21,13 @@ from app.topics import Cluster
 from cli.options import OutputFormat, SettingsFile
 from consumer.dead_letters import DeadLetter
 from consumer.dead_letters import dead_letters as read_dead_letters
+from consumer.decoding import decoding_of
 from consumer.maintenance import Compaction
 from consumer.maintenance import optimize as optimize_table
 from consumer.maintenance import vacuum as vacuum_table
 from consumer.replay import replay as replay_dead_letters
 from consumer.settings import ConsumerSettings
-from consumer.sink import SinkError
+from consumer.sink import RegistryError, SinkError
 from consumer.verify import PartitionAccount
 from consumer.verify import verify as account_for
 from domain.partitions import TopicPartition
@@ -125,6 +126,7 @@ def replay(settings: SettingsFile, topic: Annotated[str, typer.Argument(help="Wh
             tables=consumer.tables,
             columns=consumer.columns,
             conf=consumer.spark_conf,
+            decoding=decoding_of(consumer),
         )
     )
     print(f"{topic}: {replayed:,} records are in its table, and no dead letters any more")  # noqa: T201
@@ -190,6 +192,8 @@ def _asking_the_lake(ask: Callable[[], Result]) -> Result:
         return ask()
     except SinkError as error:
         raise KcgaError(f"the lake: {error}") from error
+    except RegistryError as error:
+        raise KcgaError(str(error)) from error
 
 
 def _fields(partition: TopicPartition, account: PartitionAccount) -> dict[str, object]:

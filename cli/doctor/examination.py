@@ -10,10 +10,19 @@ from cli.doctor.kafka import check_kafka
 from cli.doctor.kubernetes import check_kubernetes
 from cli.doctor.lake import check_lake
 from cli.doctor.machine import check_folder, check_java
+from cli.doctor.registry import check_registry
 from cli.terminal.glyphs import ASCII, BAD, FAINT, GOOD, UNICODE, WARNING
 from domain.secrecy import masked
 
-CHECKS: tuple[Check, ...] = (check_java, check_folder, check_kafka, check_clocks, check_lake, check_kubernetes)
+CHECKS: tuple[Check, ...] = (
+    check_java,
+    check_folder,
+    check_kafka,
+    check_clocks,
+    check_lake,
+    check_registry,
+    check_kubernetes,
+)
 
 
 def examine(settings: Settings, console: Console) -> bool:

@@ -73,8 +73,8 @@ class Write(OfTable):
 
     @property
     def can_be_given_up(self) -> bool:
-        """Whether its table is at fault, and it is known what is there and that nothing more will come."""
-        return self.refused_since is not None and not self.uncertain
+        """Whether it does not succeed, and it is known what is there and that nothing more will come."""
+        return not self.progresses and not self.uncertain
 
 
 @dataclass(slots=True)

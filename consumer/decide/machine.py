@@ -282,9 +282,9 @@ class ConsumerMachine:
         job.failures += 1
         job.try_again_at = self._now + pause_s(job.failures)
         if isinstance(job, jobs.Write):
-            job.uncertain |= not of_table
+            job.uncertain |= of_lake and not of_table
             self._hold_back(job)
-            if self._wrote_at <= job.began:  # it may have failed for want of a session
+            if of_lake and self._wrote_at <= job.began:  # it may have failed for want of a session
                 self._want_session()
         elif isinstance(job, jobs.TakeOver) and of_lake:
             self._want_session()

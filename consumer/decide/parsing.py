@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from consumer.decide.columns import Column
+from consumer.decide.columns import Column, ColumnType, MisfitError, WrittenNumber
 
 
 class UnparsableError(ValueError):
@@ -36,8 +36,25 @@ ARROW_TYPES: Mapping[str, pa.DataType] = MappingProxyType(
 """What each type of SQL is in Arrow."""
 
 
-def parsed(columns: Sequence[Column], value: bytes | None) -> list[Any]:
+def in_arrow(kind: ColumnType) -> pa.DataType:
+    """What a column is in Arrow."""
+    if kind.digits is not None:
+        return pa.decimal128(*kind.digits)
+    if kind.fields is not None:
+        return pa.struct([(name, in_arrow(inner)) for name, inner in kind.fields.items()])
+    if kind.items is not None:
+        items = in_arrow(kind.items)
+        return pa.map_(pa.string(), items) if kind.sql.startswith("MAP") else pa.list_(items)
+    return ARROW_TYPES[kind.sql]
+
+
+def parsed(columns: Sequence[Column], value: bytes | None, *, is_exact: bool = True) -> list[Any]:
     """The value of each column; a record without a value has none.
+
+    Args:
+        columns: which.
+        value: in JSON.
+        is_exact: whether one of them keeps fractions as they are written.
 
     Raises:
         UnparsableError: the value does not follow the schema.
@@ -45,7 +62,7 @@ def parsed(columns: Sequence[Column], value: bytes | None) -> list[Any]:
     if value is None:
         return [None] * len(columns)
     try:
-        document = json.loads(value, parse_constant=_refuse)
+        document = loaded(value, is_exact=is_exact)
     except (ValueError, RecursionError) as error:
         raise UnparsableError(f"the value is no JSON: {error}") from error
     if type(document) is not dict:
@@ -62,17 +79,37 @@ def parsed_columns(
     """The columns of so many records, and the error of each that does not follow the schema: its columns are null."""
     lines: list[list[Any]] = []
     errors: list[str | None] = []
+    is_exact = any(column.kind.is_exact for column in columns)
     for value in values:
         try:
-            lines.append(parsed(columns, value))
+            lines.append(parsed(columns, value, is_exact=is_exact))
             errors.append(None)
         except UnparsableError as error:
             lines.append([None] * len(columns))
             errors.append(str(error))
-    arrays = [
-        pa.array([line[place] for line in lines], ARROW_TYPES[column.kind.sql]) for place, column in enumerate(columns)
-    ]
+    arrays = [pa.array([line[place] for line in lines], in_arrow(column.kind)) for place, column in enumerate(columns)]
     return arrays, errors
+
+
+def loaded(value: bytes, *, is_exact: bool = False) -> Any:
+    """The JSON value; its fractions as they are written, where that matters."""
+    if is_exact:
+        return json.loads(value, parse_constant=_refuse, parse_float=WrittenNumber.of)
+    return json.loads(value, parse_constant=_refuse)
+
+
+def fitted(kind: ColumnType, document: Any) -> Any:
+    """The value of this type that the JSON value is.
+
+    Raises:
+        UnparsableError: it is none.
+    """
+    if document is None:
+        return None
+    try:
+        return kind.take(document)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise _unparsable(kind, document, "", error) from error
 
 
 def _field(column: Column, document: Any) -> Any:
@@ -88,7 +125,14 @@ def _field(column: Column, document: Any) -> Any:
     try:
         return column.kind.take(found)
     except (ValueError, TypeError, OverflowError) as error:
-        raise UnparsableError(f"{'.'.join(column.path)} is not {column.kind.expects}: {_shown(found)}") from error
+        raise _unparsable(column.kind, found, ".".join(column.path), error) from error
+
+
+def _unparsable(kind: ColumnType, found: Any, path: str, error: Exception) -> UnparsableError:
+    if isinstance(error, MisfitError):
+        where = f"{path}{error.where}".removeprefix(".")
+        return UnparsableError(f"{where} is not {error.expects}: {_shown(error.found)}")
+    return UnparsableError(f"{path or 'the value'} is not {kind.expects}: {_shown(found)}")
 
 
 def _shown(value: Any) -> str:

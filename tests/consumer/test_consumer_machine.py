@@ -164,6 +164,9 @@ class Play:
             self.versions[ask.topic] = ask.version  # what it names takes no effect any more
             self.handle(events.Failed(self.now, number, "its constraint", of_lake=True, of_record=True))
             return
+        if fails and isinstance(ask, actions.Write) and self.random.random() < 0.3:
+            self.handle(events.Failed(self.now, number, "no registry"))
+            return
         if fails:
             if self.random.random() < 0.5:
                 self.carry_out(ask)
@@ -404,6 +407,34 @@ def test_a_stop_and_the_end_wait_for_a_record_that_is_looked_for() -> None:
     assert [play.committed[each].offset for each in PARTITIONS[:2]] == [
         len(play.settled(each)) for each in PARTITIONS[:2]
     ]
+
+
+def test_what_the_lake_was_never_asked_for_is_released_and_no_session_is_to_blame() -> None:
+    play = Play(3)
+    begun(play)
+    play.handle(commands=(play.command(Do.START, *PARTITIONS[:2]),))
+    asked: list[actions.Ask] = []
+
+    def goes_on_without_a_registry() -> None:
+        play.now += 0.5
+        for number, ask in list(play.asked.items()):
+            asked.append(ask)
+            if isinstance(ask, actions.Write):
+                del play.asked[number]
+                play.handle(events.Failed(play.now, number, "no registry"))
+            else:
+                play.answer(number)
+        play.handle()
+
+    while sum(isinstance(ask, actions.Write) for ask in asked) < 10:
+        goes_on_without_a_registry()
+    assert (play.report.state, play.report.reason) == (ConsumerState.DEGRADED, "no registry")
+    assert play.report.refusing == (), "the table is not at fault"
+    play.handle(commands=(play.command(Do.STOP, *PARTITIONS[:2]),))
+    while play.report.partitions:
+        goes_on_without_a_registry()
+    assert not any(isinstance(ask, actions.OpenSession) for ask in asked)
+    assert [play.committed[partition] for partition in PARTITIONS[:2]] == [Committed(0), Committed(0)]
 
 
 def test_a_log_that_was_cut_off_ends_the_batch_and_what_is_committed_tells_which_leaders_records_it_counts() -> None:

@@ -134,7 +134,7 @@ def test_a_schema_names_types_or_types_and_fields() -> None:
     [
         ({"Timestamp": "timestamp"}, "column 'Timestamp' already.*field"),
         ({"a": "int", "A": "int"}, "already"),
-        ({"a": "integer"}, "must be one of string, boolean"),
+        ({"a": "integer"}, r"orders\.a: 'integer' is no type: it must be one of string, binary"),
         ({"a b": "int"}, "name of a column"),
         ({"a": {"field": "b"}}, "type"),
     ],
@@ -142,6 +142,32 @@ def test_a_schema_names_types_or_types_and_fields() -> None:
 def test_a_schema_that_cannot_be_is_refused(columns: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         ConsumerSettings(**GOOD | {"schemas": {"orders": columns}})
+
+
+REGISTRY: dict[str, Any] = {"registry_url": "https://registry:8081/api", "registered": ["clicks"]}
+
+
+def test_values_may_have_their_schemas_in_a_registry_whose_secrets_are_not_shown() -> None:
+    settings = ConsumerSettings(
+        **GOOD | REGISTRY | {"without_value": ["clicks"], "registry_client": {"basic.auth.user.info": "me:geheim"}}
+    )
+    assert (settings.registered, settings.without_value) == (("clicks",), ("clicks",))
+    assert "geheim" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"registered": ["clicks"]}, "registered is set, and registry_url is not"),
+        (REGISTRY | {"registry_url": "registry:8081"}, "pattern"),
+        (REGISTRY | {"registry_url": "https://me:secret@registry:8081"}, "pattern"),
+        (REGISTRY | {"schemas": {"clicks": {"a": "int"}}}, "clicks is in schemas, and in registered"),
+        ({"without_value": ["other"]}, "without_value names other, .*its value would be lost"),
+    ],
+)
+def test_what_cannot_be_said_of_values_is_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        ConsumerSettings(**GOOD | given)
 
 
 OF_A_PROGRAM: dict[str, Any] = {"sink": "command", "command": ["my-sink", "--fast"]}

@@ -23,6 +23,7 @@ def fits(schema: dict[str, Any], text: str) -> bool:
         "tokens",
         "password",
         "sasl.password",
+        "basic.auth.user.info",
         "ssl.key.password",
         "ssl.key.pem",
         "ssl.keystore.password",

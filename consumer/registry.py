@@ -1,0 +1,135 @@
+"""A schema registry: which schema the number means that a record begins with.
+
+In the wire format that Confluent's serializers have: a byte that is 0, four bytes with the number of the schema, and
+the value. A schema never changes under its number, so each is asked for once.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
+
+from consumer.decide.avro import avro_reader
+from consumer.decide.json_schema import json_schema_reader
+from consumer.decide.reader import Reader, UnreadableError
+from consumer.sink import RegistryError
+
+REQUEST_LIMIT_S = 10.0
+"""An answer that takes longer does not come."""
+NOT_THERE = (40401, 40402, 40403)
+"""What a registry calls it that it has no such subject, version or schema: others of its answers may pass."""
+PREFIX = struct.Struct(">bI")
+MAGIC = 0
+MOST_REFERENCES = 100
+
+READERS: Mapping[str, Callable[..., Reader]] = MappingProxyType({"AVRO": avro_reader, "JSON": json_schema_reader})
+"""By what a registry calls the formats."""
+
+
+class NumberedReader(NamedTuple):
+    number: int
+    """Of the schema."""
+    reader: Reader
+
+
+class Registry:
+    """Safe to use from several threads.
+
+    Args:
+        url: of the registry; several with commas.
+        client: more settings of Confluent's client by their names.
+
+    Raises:
+        RegistryError: the client refuses its settings.
+    """
+
+    def __init__(self, url: str, client: Mapping[str, str]) -> None:
+        self._url = url
+        once = {"timeout": REQUEST_LIMIT_S, "max.retries": 0}  # who asks tries again, and says so meanwhile
+        try:
+            self._client = SchemaRegistryClient({**client, "url": url, **once})
+        except (OSError, TypeError, ValueError) as error:
+            raise RegistryError(f"the client of the schema registry refuses its settings: {error}") from error
+        self._readers: dict[int, NumberedReader] = {}
+
+    def of(self, value: bytes) -> tuple[NumberedReader, bytes]:
+        """What reads the value, and what of the value is to be read.
+
+        Raises:
+            UnreadableError: it has no schema that can be used.
+            RegistryError: the registry does not answer, or talks nonsense.
+        """
+        if len(value) < PREFIX.size or value[0] != MAGIC:
+            raise UnreadableError(
+                "the value is not in the format of a schema registry: it begins with "
+                f"{value[: PREFIX.size].hex(' ')!r}, not with 00 and the four bytes of a schema's number"
+            )
+        number = PREFIX.unpack_from(value)[1]
+        found = self._readers.get(number)
+        if found is None:
+            try:
+                found = self._readers[number] = NumberedReader(number, self._reader(number))
+            finally:
+                self._client.clear_caches()  # type: ignore[no-untyped-call]  # of nonsense it would keep that
+        return found, value[PREFIX.size :]
+
+    def formats(self) -> list[str]:
+        """That the registry has.
+
+        Raises:
+            RegistryError: it does not answer, or talks nonsense.
+        """
+        return list(self._answer(self._client.get_schema_types))
+
+    def _reader(self, number: int) -> Reader:
+        schema = self._schema(number, None)
+        kind = schema.schema_type or "AVRO"
+        if kind not in READERS:
+            raise UnreadableError(f"schema {number} is of the format {kind!r}: it must be {' or '.join(READERS)}")
+        try:
+            return READERS[kind](schema.schema_str, list(self._references(schema, set())))
+        except UnreadableError as error:
+            raise UnreadableError(f"schema {number}: {error}") from error
+
+    def _schema(self, number: int, form: str | None) -> Schema:
+        try:
+            schema: Schema = self._answer(partial(self._client.get_schema, number, fmt=form))
+        except _NoSuchSchemaError as error:
+            raise UnreadableError(f"there is no schema {number} in the registry {self._url}") from error
+        return schema
+
+    def _references(self, schema: Schema, seen: set[tuple[str, int]]) -> Iterator[str]:
+        """The schemas that it refers to, each behind those that it refers to itself."""
+        for reference in schema.references or ():
+            subject, version = str(reference.subject), int(reference.version or 0)
+            if (subject, version) in seen:
+                continue
+            if len(seen) >= MOST_REFERENCES:
+                raise UnreadableError(f"it refers to more than {MOST_REFERENCES} others")
+            seen.add((subject, version))
+            try:
+                referred = self._answer(partial(self._client.get_version, subject, version)).schema
+            except _NoSuchSchemaError as error:
+                raise UnreadableError(f"it refers to version {version} of {subject}, which is not there") from error
+            yield from self._references(referred, seen)
+            yield str(referred.schema_str)
+
+    def _answer(self, ask: Callable[[], Any]) -> Any:
+        try:
+            answer = ask()
+        except SchemaRegistryError as error:
+            kind = _NoSuchSchemaError if error.error_code in NOT_THERE else RegistryError
+            raise kind(f"the schema registry {self._url} refuses: {error}") from error
+        except Exception as error:  # whatever its HTTP client, its tokens, JSON and its own checks raise
+            said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise RegistryError(f"the schema registry {self._url} does not answer: {said}") from error
+        if answer is None or (isinstance(answer, Schema) and type(answer.schema_str) is not str):
+            raise RegistryError(f"the schema registry {self._url} answers without a schema")
+        return answer
+
+
+class _NoSuchSchemaError(RegistryError):
+    """The registry says that it has none."""
