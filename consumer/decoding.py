@@ -37,8 +37,8 @@ class Decoding:
         self._registry = registry
         self._registered = frozenset(registered)
         self._without_value = frozenset(without_value)
-        self._known: dict[str, dict[frozenset[int], pa.StructType]] = {}
-        """By topic and the numbers of the schemas that occur together, the columns."""
+        self._known: dict[str, dict[frozenset[str], pa.StructType]] = {}
+        """By topic and the names of the schemas that occur together, the columns."""
 
     def decoded(self, topic: str, rows: pa.Table, there: Columns) -> pa.Table:
         """The rows, with their columns.
@@ -62,21 +62,21 @@ class Decoding:
 
     def _with_columns(self, registry: Registry, topic: str, rows: pa.Table, there: Columns) -> pa.Table:
         documents: list[Mapping[str, Any] | None] = []
-        readers: dict[int, Reader] = {}
-        for value in rows["value"].to_pylist():
+        readers: dict[str, tuple[Reader, int]] = {}
+        for place, value in enumerate(rows["value"].to_pylist()):
             if value is None:
                 documents.append(None)
                 continue
             try:
-                (number, reader), rest = registry.of(value)
+                (name, reader), rest = registry.of(value)
             except UnreadableError as error:
-                raise RefusedError(str(error)) from error
-            readers[number] = reader
+                raise RefusedError(str(error), place) from error
+            readers.setdefault(name, (reader, place))
             try:
                 documents.append(reader.read(rest))
             except Exception as error:  # whatever a value of nonsense makes of what reads it
                 why = str(error) if isinstance(error, UnparsableError) else f"{type(error).__name__}: {error}"
-                raise RefusedError(f"the value does not follow schema {number}: {why[:LONGEST_REASON]}") from error
+                raise RefusedError(f"the value does not follow {name}: {why[:LONGEST_REASON]}", place) from error
         if not readers:
             return rows
         columns = self._columns(topic, readers, there)
@@ -84,33 +84,34 @@ class Decoding:
         try:
             arrays = pa.array(documents, kind).flatten() if len(kind) else []
         except Exception as error:
-            raise RefusedError(f"the value has no place in its columns: {_misfit(documents, kind)}") from error
+            raise _misfit(documents, kind) from error
         fields = [pa.field(column.name, column.type) for column in columns]
         return pa.Table.from_arrays([*rows.columns, *arrays], schema=pa.schema([*rows.schema, *fields]))
 
-    def _columns(self, topic: str, readers: Mapping[int, Reader], there: Columns) -> pa.StructType:
+    def _columns(self, topic: str, readers: Mapping[str, tuple[Reader, int]], there: Columns) -> pa.StructType:
         known = self._known.setdefault(topic, {})
-        numbers = frozenset(readers)
-        if numbers not in known:
+        names = frozenset(readers)
+        if names not in known:
             so_far, columns = there(topic), pa.struct([])
-            for number, reader in readers.items():
+            for name, (reader, place) in readers.items():
                 try:
                     columns = of_fields(merged(columns, columns_of(reader.fields)), so_far)
                 except IncompatibleError as error:
-                    raise RefusedError(f"schema {number}: {error}") from error
-            known[numbers] = columns
-        return known[numbers]
+                    raise RefusedError(f"{name}: {error}", place) from error
+            known[names] = columns
+        return known[names]
 
 
-def _misfit(documents: Sequence[Mapping[str, Any] | None], kind: pa.StructType) -> str:
-    """The first field that its column does not take, and why."""
-    for document in documents:
+def _misfit(documents: Sequence[Mapping[str, Any] | None], kind: pa.StructType) -> RefusedError:
+    """Tells of the first field that its column does not take."""
+    for place, document in enumerate(documents):
         for field in kind:
             try:
                 pa.array([(document or {}).get(field.name)], field.type)
             except Exception as error:  # as above
-                return f"{field.name} is not {in_sql(field.type)}: {error}"[:LONGEST_REASON]
-    return "all of them are too large together"
+                why = f"{field.name} is not {in_sql(field.type)}: {error}"[:LONGEST_REASON]
+                return RefusedError(f"the value has no place in its columns: {why}", place)
+    return RefusedError("the values are too large together for their columns")
 
 
 class DecodingSink:

@@ -5,7 +5,7 @@ the value. A schema never changes under its number, so each is asked for once.
 """
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -14,7 +14,8 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 
 from consumer.decide.avro import avro_reader
 from consumer.decide.json_schema import json_schema_reader
-from consumer.decide.reader import Reader, UnreadableError
+from consumer.decide.protobuf import MessageTypes
+from consumer.decide.reader import Reader, Referred, UnreadableError
 from consumer.sink import RegistryError
 
 REQUEST_LIMIT_S = 10.0
@@ -24,14 +25,19 @@ NOT_THERE = (40401, 40402, 40403)
 PREFIX = struct.Struct(">bI")
 MAGIC = 0
 MOST_REFERENCES = 100
+PROTOBUF = "PROTOBUF"
+DESCRIBED = "serialized"
+"""The form in which the registry gives what Protobuf's compiler makes of a schema."""
 
-READERS: Mapping[str, Callable[..., Reader]] = MappingProxyType({"AVRO": avro_reader, "JSON": json_schema_reader})
+READERS: Mapping[str, Callable[[str, Sequence[Referred]], Reader | MessageTypes]] = MappingProxyType(
+    {"AVRO": avro_reader, "JSON": json_schema_reader, PROTOBUF: MessageTypes}
+)
 """By what a registry calls the formats."""
 
 
-class NumberedReader(NamedTuple):
-    number: int
-    """Of the schema."""
+class NamedReader(NamedTuple):
+    name: str
+    """Of the schema, in words."""
     reader: Reader
 
 
@@ -53,9 +59,9 @@ class Registry:
             self._client = SchemaRegistryClient({**client, "url": url, **once})
         except (OSError, TypeError, ValueError) as error:
             raise RegistryError(f"the client of the schema registry refuses its settings: {error}") from error
-        self._readers: dict[int, NumberedReader] = {}
+        self._schemas: dict[int, Reader | MessageTypes] = {}
 
-    def of(self, value: bytes) -> tuple[NumberedReader, bytes]:
+    def of(self, value: bytes) -> tuple[NamedReader, bytes]:
         """What reads the value, and what of the value is to be read.
 
         Raises:
@@ -67,14 +73,17 @@ class Registry:
                 "the value is not in the format of a schema registry: it begins with "
                 f"{value[: PREFIX.size].hex(' ')!r}, not with 00 and the four bytes of a schema's number"
             )
-        number = PREFIX.unpack_from(value)[1]
-        found = self._readers.get(number)
-        if found is None:
-            try:
-                found = self._readers[number] = NumberedReader(number, self._reader(number))
-            finally:
-                self._client.clear_caches()  # type: ignore[no-untyped-call]  # of nonsense it would keep that
-        return found, value[PREFIX.size :]
+        number, rest = PREFIX.unpack_from(value)[1], value[PREFIX.size :]
+        schema = self._schemas.get(number)
+        if schema is None:
+            schema = self._schemas[number] = self._usable(number)
+        if isinstance(schema, Reader):
+            return NamedReader(f"schema {number}", schema), rest
+        try:
+            place, reader, rest = schema.of(rest)
+        except Exception as error:  # as below
+            raise UnreadableError(f"schema {number}: {error}") from error
+        return NamedReader(f"schema {number} (message type {place})", reader), rest
 
     def formats(self) -> list[str]:
         """That the registry has.
@@ -84,24 +93,35 @@ class Registry:
         """
         return list(self._answer(self._client.get_schema_types))
 
-    def _reader(self, number: int) -> Reader:
-        schema = self._schema(number, None)
-        kind = schema.schema_type or "AVRO"
-        if kind not in READERS:
-            raise UnreadableError(f"schema {number} is of the format {kind!r}: it must be {' or '.join(READERS)}")
+    def _usable(self, number: int) -> Reader | MessageTypes:
         try:
-            return READERS[kind](schema.schema_str, list(self._references(schema, set())))
-        except UnreadableError as error:
-            raise UnreadableError(f"schema {number}: {error}") from error
-
-    def _schema(self, number: int, form: str | None) -> Schema:
-        try:
-            schema: Schema = self._answer(partial(self._client.get_schema, number, fmt=form))
+            schema = self._schema(number, None)
+            kind = schema.schema_type or "AVRO"
+            if kind not in READERS:
+                raise UnreadableError(f"its format is {kind!r}: it must be {', '.join(READERS)}")
+            form = DESCRIBED if kind == PROTOBUF else None
+            if form is not None:
+                self._forget()
+                schema = self._schema(number, form)
+            return READERS[kind](str(schema.schema_str), list(self._references(schema, form, set())))
         except _NoSuchSchemaError as error:
             raise UnreadableError(f"there is no schema {number} in the registry {self._url}") from error
+        except RegistryError:
+            raise
+        except Exception as error:  # whatever nonsense makes of what takes schemas in
+            raise UnreadableError(f"schema {number}: {error}") from error
+        finally:
+            self._forget()
+
+    def _forget(self) -> None:
+        """What the client keeps, it keeps in whatever form it came, nonsense too."""
+        self._client.clear_caches()  # type: ignore[no-untyped-call]
+
+    def _schema(self, number: int, form: str | None) -> Schema:
+        schema: Schema = self._answer(partial(self._client.get_schema, number, fmt=form))
         return schema
 
-    def _references(self, schema: Schema, seen: set[tuple[str, int]]) -> Iterator[str]:
+    def _references(self, schema: Schema, form: str | None, seen: set[tuple[str, int]]) -> Iterator[Referred]:
         """The schemas that it refers to, each behind those that it refers to itself."""
         for reference in schema.references or ():
             subject, version = str(reference.subject), int(reference.version or 0)
@@ -111,11 +131,12 @@ class Registry:
                 raise UnreadableError(f"it refers to more than {MOST_REFERENCES} others")
             seen.add((subject, version))
             try:
-                referred = self._answer(partial(self._client.get_version, subject, version)).schema
+                ask = partial(self._client.get_version, subject, version, fmt=form)
+                referred = self._answer(ask).schema
             except _NoSuchSchemaError as error:
                 raise UnreadableError(f"it refers to version {version} of {subject}, which is not there") from error
-            yield from self._references(referred, seen)
-            yield str(referred.schema_str)
+            yield from self._references(referred, form, seen)
+            yield Referred(str(reference.name), str(referred.schema_str))
 
     def _answer(self, ask: Callable[[], Any]) -> Any:
         try:

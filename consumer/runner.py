@@ -239,8 +239,9 @@ class _Process:
         except SinkGoneError:
             raise
         except (SinkError, RegistryError, ClaimsError, KafkaException) as error:
-            kinds = (isinstance(error, kind) for kind in (SinkError, RefusedError, TableError))
-            return events.Failed(now, ask, in_one_line(error), *kinds)
+            of_sink, of_record, of_table = (isinstance(error, kind) for kind in (SinkError, RefusedError, TableError))
+            place = error.place if isinstance(error, RefusedError) else None
+            return events.Failed(now, ask, in_one_line(error), of_sink, of_record, of_table, place)
 
     def _take_place(self) -> None:
         """Nobody has heard of this process before: no command is for it yet, and nobody wants to fence it."""

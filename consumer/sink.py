@@ -20,7 +20,15 @@ class SinkError(RuntimeError):
 
 
 class RefusedError(SinkError):
-    """The sink refuses a record of what was to be appended: nothing of that is in it, and never will be."""
+    """The sink refuses a record of what was to be appended: nothing of that is in it, and never will be.
+
+    Args:
+        place: of the record among the rows, where that is known; all before it would be taken.
+    """
+
+    def __init__(self, reason: str, place: int | None = None) -> None:
+        super().__init__(reason)
+        self.place = place
 
 
 class TableError(SinkError):

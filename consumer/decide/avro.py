@@ -16,7 +16,7 @@ import pyarrow as pa
 from fastavro.schema import SchemaParseException, UnknownType
 
 from consumer.decide.columns import MOST_DIGITS
-from consumer.decide.reader import WHOLE_VALUE, Reader, UnreadableError, as_text
+from consumer.decide.reader import WHOLE_VALUE, Reader, Referred, UnreadableError, as_text
 
 Convert = Callable[[Any], Any]
 """What has been read, as Arrow takes it."""
@@ -45,7 +45,7 @@ _EXACT = Context(prec=MAX_PREC)
 _AS_TEXT: Taken = pa.string(), as_text
 
 
-def avro_reader(schema: str, references: Sequence[str] = ()) -> Reader:
+def avro_reader(schema: str, references: Sequence[Referred] = ()) -> Reader:
     """Reads the values of a schema.
 
     Args:
@@ -58,7 +58,7 @@ def avro_reader(schema: str, references: Sequence[str] = ()) -> Reader:
     compiler = _Compiler()
     try:
         for reference in references:
-            compiler.parse(reference)
+            compiler.parse(reference.schema)
         parsed = compiler.parse(schema)
         kind, convert = compiler.taken(parsed)
     except (SchemaParseException, UnknownType, ValueError, TypeError, LookupError, RecursionError) as error:

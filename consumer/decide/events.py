@@ -63,6 +63,8 @@ class Failed(NamedTuple):
     """Whether a record is, of what was to be appended: nothing of that is in the table."""
     of_table: bool = False
     """Whether the topic's table is: nothing came of what was asked, and nothing will until it is mended."""
+    place: int | None = None
+    """Of the record that is at fault, in the part that was to be appended, where that is known."""
 
 
 Event = Looked | Fetched | Done | Failed

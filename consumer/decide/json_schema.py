@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from consumer.decide.columns import TYPES, ColumnType, array_of, map_of, struct_of
 from consumer.decide.parsing import fitted, in_arrow, loaded
-from consumer.decide.reader import WHOLE_VALUE, Reader, UnreadableError
+from consumer.decide.reader import WHOLE_VALUE, Reader, Referred, UnreadableError
 
 _ANY = TYPES["json"]
 _PLAIN = {"boolean": TYPES["boolean"], "integer": TYPES["bigint"], "number": TYPES["double"]}
 _TEXTS = {"date-time": TYPES["timestamp"], "date": TYPES["date"]}
 
 
-def json_schema_reader(schema: str, references: Sequence[str] = ()) -> Reader:  # noqa: ARG001
+def json_schema_reader(schema: str, references: Sequence[Referred] = ()) -> Reader:  # noqa: ARG001
     """Reads the values of a schema.
 
     Args:

@@ -194,7 +194,7 @@ class ConsumerMachine:
                 self._has_succeeded(job, event.positions or {})
             case events.Failed(ask=ask) if (job := self._asked.answered(ask)) is not None:
                 if isinstance(job, jobs.Write) and event.of_record:
-                    self._was_refused(job, event.fault)
+                    self._was_refused(job, event.fault, event.place)
                 else:
                     self._has_failed(job, event.fault, event.of_lake, event.of_table)
             case _:
@@ -502,10 +502,10 @@ class ConsumerMachine:
         self._dead_letters += 1
         self._told = f"a record of {write.topic} is in the dead letters: {write.refusal}", self._now + TOLD_FOR_S
 
-    def _was_refused(self, write: jobs.Write, refusal: str) -> None:
+    def _was_refused(self, write: jobs.Write, refusal: str, place: int | None) -> None:
         """Looks for the record that the table refuses, to set it aside; or tries all of it again, where there are too
         many."""
-        part = write.part.refused(self._settings.most_dead_letters)
+        part = write.part.refused(self._settings.most_dead_letters, place)
         if part is None:
             self._name(write)
             self._has_failed(write, refusal, of_lake=True, of_table=True)

@@ -44,13 +44,19 @@ class Part:
         """The same, before it is settled."""
         return 0 if self.is_taken else self.set_aside
 
-    def refused(self, most: int) -> "Part | None":
-        """What is to be done next, where the table refuses a record of this one; none if `most` are set aside
-        already."""
+    def refused(self, most: int, place: int | None = None) -> "Part | None":
+        """What is to be done next, where a record of this one is refused; none if `most` are set aside already.
+
+        Args:
+            most: records of a batch that are set aside.
+            place: of the record in this part, where that is known.
+        """
         if self.is_dead or self.set_aside >= most:
             return None
         if self.end - self.first == 1:
             return replace(self, is_dead=True)
+        if place is not None:
+            return replace(self, end=self.first + max(place, 1), suspected_to=self.first + place + 1)
         return replace(self, suspected_to=self.end)._half()
 
     def settled(self) -> "Part | None":

@@ -4,7 +4,7 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -24,6 +24,14 @@ class Reader:
     """Of a value, with the types of their columns."""
     read: Callable[[bytes], Mapping[str, Any]]
     """The fields of a value, as Arrow takes them; or an exception of any kind."""
+
+
+class Referred(NamedTuple):
+    """A schema that another one refers to."""
+
+    name: str
+    """By which it does so."""
+    schema: str
 
 
 def as_text(value: Any) -> str:

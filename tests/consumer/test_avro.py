@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from consumer.decide.avro import avro_reader
 from consumer.decide.evolution import in_sql
-from consumer.decide.reader import UnreadableError
+from consumer.decide.reader import Referred, UnreadableError
 from tests.consumer.avro_records import encoded, record
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -170,7 +170,7 @@ def test_a_decimal_is_exact_and_one_too_long_is_text() -> None:
 def test_a_schema_may_refer_to_others() -> None:
     item = {"type": "record", "name": "shop.Item", "fields": [{"name": "day", "type": _day()}]}
     order = {"type": "record", "name": "Order", "fields": [{"name": "item", "type": "shop.Item"}]}
-    reader = avro_reader(json.dumps(order), [json.dumps(item)])
+    reader = avro_reader(json.dumps(order), [Referred("shop.Item", json.dumps(item))])
     assert [in_sql(field.type) for field in reader.fields] == ["STRUCT<day: DATE>"]
     assert reader.read(encoded([item, order], {"item": {"day": date(1970, 1, 3)}})[1:])["item"] == {
         "day": date(1970, 1, 3)

@@ -76,8 +76,9 @@ def test_columns_are_as_wide_as_those_that_are_there_and_others_are_left_alone(d
     ],
 )
 def test_a_value_that_cannot_be_a_row_is_refused_with_the_reason(decoding: Decoding, value: bytes, says: str) -> None:
-    with pytest.raises(RefusedError, match=says):
-        decoding.decoded("data", batch(OLD_VALUE, value), there(("amount", pa.int32())))
+    with pytest.raises(RefusedError, match=says) as told:
+        decoding.decoded("data", batch(OLD_VALUE, value, OLD_VALUE), there(("amount", pa.int32())))
+    assert told.value.place == 1
 
 
 def test_a_value_is_left_out_where_its_columns_hold_it(decoding: Decoding) -> None:

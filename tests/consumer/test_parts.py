@@ -10,13 +10,15 @@ from consumer.decide.parts import Part
 MANY = 10_000
 
 
-def written(rows: int, refused: Set[int], most: int = MANY) -> tuple[list[Part], Part | None]:
+def written(
+    rows: int, refused: Set[int], most: int = MANY, *, tells_place: bool = False
+) -> tuple[list[Part], Part | None]:
     """The parts that the table or the dead letters took, in this order; and the one that the table never takes."""
     part: Part | None = Part.whole(rows)
     taken: list[Part] = []
     while part is not None:
-        if not part.is_dead and refused & set(range(part.first, part.end)):
-            following = part.refused(most)
+        if not part.is_dead and (at_fault := refused & set(range(part.first, part.end))):
+            following = part.refused(most, min(at_fault) - part.first if tells_place else None)
             if following is None:
                 return taken, part
             part = following
@@ -32,24 +34,24 @@ def refusals() -> st.SearchStrategy[tuple[int, Set[int]]]:
     )
 
 
-@given(refusals())
+@given(refusals(), st.booleans())
 def test_each_row_is_taken_once_in_order_and_those_alone_are_set_aside_that_are_refused(
-    of: tuple[int, Set[int]],
+    of: tuple[int, Set[int]], tells_place: bool
 ) -> None:
     rows, refused = of
-    taken, left = written(rows, refused)
+    taken, left = written(rows, refused, tells_place=tells_place)
     assert left is None
     assert [row for part in taken for row in range(part.first, part.end)] == list(range(rows))
     assert [part.first for part in taken if part.is_dead] == sorted(refused)
     assert all(part.end - part.first == 1 for part in taken if part.is_dead)
 
 
-@given(refusals(), st.integers(0, 5))
+@given(refusals(), st.integers(0, 5), st.booleans())
 def test_no_more_are_set_aside_than_allowed_and_all_before_the_next_one_is_written(
-    of: tuple[int, Set[int]], most: int
+    of: tuple[int, Set[int]], most: int, tells_place: bool
 ) -> None:
     rows, refused = of
-    taken, left = written(rows, refused, most)
+    taken, left = written(rows, refused, most, tells_place=tells_place)
     assert sum(part.is_dead for part in taken) == min(most, len(refused))
     assert (left is None) == (len(refused) <= most)
     if left is not None:
@@ -81,6 +83,13 @@ def test_one_record_among_ten_thousand_is_found_with_thirty_writes() -> None:
         is_refused = not part.is_dead and part.first <= 6_789 < part.end
         part = part.refused(most=1) if is_refused else part.settled()
     assert asked <= 30
+
+
+@given(refusals())
+def test_where_places_are_told_there_is_no_more_to_write_than_what_lies_between(of: tuple[int, Set[int]]) -> None:
+    rows, refused = of
+    taken, _ = written(rows, refused, tells_place=True)
+    assert len(taken) <= 2 * len(refused) + 1
 
 
 def test_a_record_is_set_aside_only_where_it_was_refused_by_itself() -> None:

@@ -29,8 +29,8 @@ def test_a_value_is_read_by_the_schema_whose_number_it_begins_with_which_is_aske
     server.add("string")
     number = server.add(SCHEMA)
     for _ in range(3):
-        (found, reader), rest = registry.of(framed(number, VALUE))
-        assert (found, reader.read(rest)) == (number, {"amount": 7})
+        (name, reader), rest = registry.of(framed(number, VALUE))
+        assert (name, reader.read(rest)) == (f"schema {number}", {"amount": 7})
     assert len(server.asked) == 1
     assert server.authorizations == [f"Basic {b64encode(b'me:secret').decode()}"]
 
@@ -54,7 +54,7 @@ def test_a_schema_is_read_with_those_that_it_refers_to_and_they_to_others(server
         (b'{"amount": 7}', "begins with '7b 22 61 6d 6f'"),
         (framed(99, VALUE), "there is no schema 99 in the registry http"),
         (framed(1, VALUE), "schema 1: it is no schema of Avro"),
-        (framed(2, VALUE), "schema 2 is of the format 'XML': it must be AVRO"),
+        (framed(2, VALUE), "schema 2: its format is 'XML': it must be AVRO, JSON, PROTOBUF"),
         (framed(3, VALUE), "schema 3: it refers to version 1 of nothing, which is not there"),
     ],
 )
@@ -88,7 +88,7 @@ def test_a_registry_that_talks_nonsense_may_do_better_later(server: SchemaRegist
     with pytest.raises(RegistryError, match=server.url):
         registry.of(framed(number, VALUE))
     server.answer = None
-    assert registry.of(framed(number, VALUE))[0].number == number
+    assert registry.of(framed(number, VALUE))[0].name == f"schema {number}"
 
 
 def test_a_registry_that_is_away_or_slow_is_told_and_asked_again(
@@ -101,7 +101,7 @@ def test_a_registry_that_is_away_or_slow_is_told_and_asked_again(
     with pytest.raises(RegistryError, match=f"{server.url} does not answer: ReadTimeout"):
         registry.of(framed(number, VALUE))
     server.answers.set()
-    assert registry.of(framed(number, VALUE))[0].number == number
+    assert registry.of(framed(number, VALUE))[0].name == f"schema {number}"
     with pytest.raises(RegistryError, match=r"http://127\.0\.0\.1:1 does not answer: ConnectError"):
         Registry("http://127.0.0.1:1", {}).formats()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Proto
 from pyspark.sql import SparkSession
 
 from consumer.decide.claims import RELEASED
@@ -23,6 +24,7 @@ from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
 from tests.consumer.avro_records import encoded, record
 from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartConsumer
+from tests.consumer.protobuf_records import as_registered, class_of, file, message
 from tests.schema_registry import SchemaRegistry, framed, schema_registry
 from tests.services import SharedBroker, SharedSpark
 
@@ -53,7 +55,7 @@ def value(place: int, **more: Any) -> dict[str, Any]:
         "number": place,
         "timestamp": datetime(2026, 1, 31, tzinfo=UTC) + timedelta(milliseconds=place),
         "items": [{"sku": f"s{each}", "price": Decimal(place) / 100} for each in range(place % 3)],
-        "tags": {"n": place, "m": -place} if place % 2 else {},
+        "tags": {"m": -place, "n": place} if place % 2 else {},
         "day": date(2026, 1, 1) + timedelta(days=place % 100) if place % 5 else None,
         "share": place / 4,
         **more,
@@ -111,10 +113,39 @@ def of_avro(registry: SchemaRegistry, fields: dict[str, Any]) -> Callable[[dict[
     return lambda found: framed(number, encoded(schema, found))
 
 
+def of_protobuf(registry: SchemaRegistry, **more: Any) -> Callable[[dict[str, Any]], bytes]:
+    item = message("Item", sku=Proto.TYPE_STRING, price=Proto.TYPE_STRING)
+    moment, day, tags = (
+        ".google.protobuf.Timestamp",
+        ".google.protobuf.Int32Value",
+        {Proto.TYPE_STRING: Proto.TYPE_INT64},
+    )
+    fields = {"number": Proto.TYPE_INT32, "timestamp": moment, "items": [".shop.Item"], "tags": tags, "day": day}
+    described = file(item, message("Value", **{**fields, "share": Proto.TYPE_FLOAT, **more}))
+    number, made = registry.add(as_registered(described), "PROTOBUF"), class_of(described, "shop.Value")
+
+    def encode(found: dict[str, Any]) -> bytes:
+        day = found["day"] and {"value": found["day"].toordinal()}
+        items = [{**each, "price": str(each["price"])} for each in found["items"]]
+        return framed(number, b"\x02\x02" + made(**{**found, "day": day, "items": items}).SerializeToString())
+
+    return encode
+
+
+def row_of_protobuf(partition: int, found: dict[str, Any]) -> dict[str, Any]:
+    items = [{**each, "price": str(each["price"])} for each in found["items"]]
+    return row(partition, {**found, "items": items, "day": found["day"] and found["day"].toordinal()})
+
+
+@pytest.mark.parametrize("kind", ["Avro", "Protobuf"])
 def test_columns_follow_schemas_that_grow_and_rows_are_what_was_produced(
-    shop: Shop, driver: Driver, start_consumer: StartConsumer, registry: SchemaRegistry
+    kind: str, shop: Shop, driver: Driver, start_consumer: StartConsumer, registry: SchemaRegistry
 ) -> None:
-    first, more = of_avro(registry, FIRST), of_avro(registry, MORE)
+    if kind == "Avro":
+        first, more, shown = of_avro(registry, FIRST), of_avro(registry, MORE), row
+    else:
+        wider = {"number": Proto.TYPE_INT64, "share": Proto.TYPE_DOUBLE, "user": Proto.TYPE_STRING}
+        first, more, shown = of_protobuf(registry), of_protobuf(registry, **wider), row_of_protobuf
     topic = shop.partition.topic
     settings = {"registry_url": registry.url, "registered": [topic], "without_value": [topic], "batch_bytes": 20_000}
     for number in (1, 2):
@@ -136,7 +167,7 @@ def test_columns_follow_schemas_that_grow_and_rows_are_what_was_produced(
         driver.wait_until_read(begin)
     driver.wait_until_read(3_000)
     assert shop.rows() == [
-        {"value": None, **row(partition, each)} for partition in (0, 1) for each in expected[partition]
+        {"value": None, **shown(partition, each)} for partition in (0, 1) for each in expected[partition]
     ]
     assert all(report.refusing == () or report.refusing[0].for_s < 5 for report in driver.reports)
 
