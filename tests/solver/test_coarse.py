@@ -1,5 +1,7 @@
 """The coarse relaxation by itself: a bound of all plans with so many consumers, under all rules and at any moment."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from solver.exact.coarse import Coarse, Lagrangian, coarse_bound
 from solver.exact.instance import Instance
 from solver.exact.kept import kept_sets
 from solver.exact.relaxation import Limits
+from solver.parameters import TUNED
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
 from tests.solver.small_problems import (
@@ -34,6 +37,7 @@ def coarse(
     consumers: tuple[int, int] | None = None,
     deadline: Deadline | None = None,
     at_most: int = 100_000,
+    fine: int = TUNED.fine_units,
 ) -> Coarse:
     instance = Instance.of(given_problem)
     listing = kept_sets(instance, at_most)
@@ -43,16 +47,23 @@ def coarse(
         units,
         consumers or (0, len(given_problem.speeds)),
         in_time() if deadline is None else deadline,
+        replace(TUNED, fine_units=fine),
     )
 
 
 @pytest.mark.parametrize("at_most", [0, 100_000])
-@given(given_problem=plain_problems() | ruled_problems() | classed_problems(), units=st.sampled_from([1, 7, 40]))
+@given(
+    given_problem=plain_problems() | ruled_problems() | classed_problems(),
+    units=st.sampled_from([1, 7, 40]),
+    fine=st.sampled_from([9, 60, TUNED.fine_units]),
+)
 @known
-def test_no_plan_costs_less_than_the_bound_whatever_the_units(at_most: int, given_problem: Problem, units: int) -> None:
+def test_no_plan_costs_less_than_the_bound_whatever_the_units(
+    at_most: int, given_problem: Problem, units: int, fine: int
+) -> None:
     optimum = solve_exhaustively(given_problem)
     if optimum.status is Status.OPTIMAL:
-        assert coarse(given_problem, units, at_most=at_most).bound <= optimum.objective + TOLERANCE
+        assert coarse(given_problem, units, at_most=at_most, fine=fine).bound <= optimum.objective + TOLERANCE
 
 
 prices = st.lists(st.floats(0.0, 2.0), min_size=9, max_size=9)
@@ -70,6 +81,15 @@ def test_no_plan_costs_less_than_prices_prove_whatever_they_are(
         required = [item for bin_ in instance.bins for item in bin_.required]
         items = np.array([0.0 if item in required else by_item[item] for item in range(len(instance.sizes))])
         assert proof.bound(items, np.array(by_kind[: len(instance.kinds)])) <= optimum.objective + TOLERANCE
+
+
+@pytest.mark.parametrize("units", [7, 9, 400])
+@pytest.mark.parametrize(("second", "current"), [(45.0, {}), (44.9, {0: 1}), (44.9, {0: 1, 1: 1})])
+def test_what_fits_in_truth_fits_in_any_units(units: int, second: float, current: dict[int, int]) -> None:
+    instance = Instance.of(problem(55, second, current=current, migration_weight=0.0))
+    for at_most in (0, 100_000):
+        proof = Lagrangian(instance, kept_sets(instance, at_most), Limits(0, 2), units)
+        assert proof.bound(np.array([0.9, 0.9]), np.array([1.0])) <= 1 + TOLERANCE
 
 
 @given(classed_problems(), st.sampled_from([0, 100_000]))
