@@ -47,7 +47,7 @@ class OrdinaryConsumer:
         self._consumer = Consumer({**config, "partition.assignment.strategy": ASSIGNOR})
         self._topics = list(settings.monitor.topics)
         spark = settings.consumer
-        self._lake = Lake(spark.sparks, spark.lake_root, f"ordinary/{number}/{uuid.uuid4().hex}", spark.tables)
+        self._lake = Lake(spark.sparks, spark.lake_root, f"ordinary/{number}/{uuid.uuid4().hex}", spark.places)
         self._version = 0
 
     def run(self, settings: Settings) -> None:

@@ -25,6 +25,7 @@ from pyspark.sql.types import StructField
 
 from consumer.decide.append_note import AppendNote, last_appended
 from consumer.decide.columns import NO_SCHEMAS, Column
+from consumer.decide.layout import AS_EVER, Layout, Layouts
 from consumer.decide.location import (
     DEAD_LETTERS,
     NO_NAMES,
@@ -87,6 +88,7 @@ class Lake:
         tables: where those of some topics are.
         columns: of the topics that have a schema.
         conf: Spark's settings, for a session of this process.
+        layouts: of tables that are to be created.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Lake:
         tables: Mapping[str, str] = NO_NAMES,
         columns: Mapping[str, Sequence[Column]] = NO_SCHEMAS,
         conf: Mapping[str, str] = NO_CONF,
+        layouts: Layouts = AS_EVER,
     ) -> None:
         self._sparks = cycle(sparks)
         self._needs_log_store = of_one_writer(root, tables) if len(sparks) > 1 else ()
@@ -105,12 +108,15 @@ class Lake:
         self._root = root
         self._tables = tables
         self._columns = columns
+        self._layouts = layouts
         self._writer = writer
         self._session: SparkSession | None = None
         self._created: set[str] = set()
         self._widens: set[str] = set()
         """Tables whose columns it has allowed to become wider: not before one has to, for not all programs can read
         such tables."""
+        self._told: set[str] = set()
+        """Tables of which it was told that they have another layout."""
         self._asked: dict[str, int] = {}
         """The newest version under which anything was to be appended, by table."""
         self._sealed: set[tuple[str, str]] = set()
@@ -308,8 +314,12 @@ class Lake:
         evolves: bool = False,
     ) -> None:
         if table not in self._created:
-            self._create(session, creation(table, columns), table)
+            layout = self._layouts.of(table)
+            self._create(session, creation(table, columns, layout), table)
             self._created.add(table)
+            if layout.chosen and table not in self._told and (other := other_layout(session, table, layout)):
+                log.error("a table has another layout than settings say", reason=other[0], remedy=other[1])
+                self._told.add(table)
         append = rows.write.format("delta").mode("append").option("txnAppId", writer).option("txnVersion", version)
         if columns or evolves:
             append = append.option("mergeSchema", "true")  # a schema may have got more columns
@@ -334,6 +344,19 @@ class Lake:
                 log.info("a table is created again", table=table, reason=brief(error))
             else:
                 return
+
+
+def other_layout(session: SparkSession, table: str, layout: Layout) -> tuple[str, str] | None:
+    """Where the table has another layout: which, and what would be right; None where it has this one."""
+    (detail,) = session.sql(f"DESCRIBE DETAIL delta.`{quoted(table)}`").collect()
+    other = Layout(tuple(detail["partitionColumns"]), tuple(detail["clusteringColumns"] or ()))
+    if other.is_like(layout):
+        return None
+    remedy = f"set {other.settings}, as it has it, or create it anew"
+    if not other.partition_by and not layout.partition_by:
+        clause = layout.sql or "CLUSTER BY NONE"
+        remedy = f"set {other.settings}, as it has it, or say ALTER TABLE delta.`{quoted(table)}` {clause}"
+    return f"{table} is {other}, and was to be {layout}: it stays as it is", remedy
 
 
 def _note(writer: str, rows: pa.Table, epochs: Mapping[int, int], topic: str | None = None) -> str:

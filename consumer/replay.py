@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from consumer.decide.batch import Record
 from consumer.decide.columns import NO_SCHEMAS, Column
+from consumer.decide.layout import AS_EVER, Layouts
 from consumer.decide.location import NO_NAMES, quoted
 from consumer.decide.location import dead_letters as location_of
 from consumer.decoding import Decoding
@@ -39,6 +40,7 @@ def replay(
     columns: Mapping[str, Sequence[Column]] = NO_SCHEMAS,
     conf: Mapping[str, str] = NO_CONF,
     decoding: Decoding | None = None,
+    layouts: Layouts = AS_EVER,
     step: Callable[[str], None] = lambda _: None,
 ) -> int:
     """Brings all dead letters of the topic to its table, and returns how many those were.
@@ -51,6 +53,7 @@ def replay(
         columns: of the topics that have a schema.
         conf: Spark's settings, for a session of this process.
         decoding: makes columns of values that have their schemas in a registry.
+        layouts: of tables that are to be created.
         step: is told of each step before it is taken.
 
     Raises:
@@ -67,7 +70,7 @@ def replay(
             found = held.orderBy("partition", "offset").toArrow()
             records = [_record(row) for row in found.to_pylist()]
             batch = rows(records, datetime.now(UTC).date(), columns.get(topic, ()))
-            lake = Lake([spark], lake_root, f"{MARK}/{name}", tables, columns, conf)
+            lake = Lake([spark], lake_root, f"{MARK}/{name}", tables, columns, conf, layouts)
             lake.connect()
             try:
                 lake.bring(topic, batch if decoding is None else decoding.decoded(topic, batch, lake.columns))

@@ -133,7 +133,7 @@ def _plain_sink(settings: ConsumerSettings, consumer: ConsumerId, group: str, wr
     from consumer.lake import Lake
 
     sparks, root, conf = settings.sparks_of(consumer), settings.lake_root, settings.spark_conf
-    return Lake(sparks, root, writer, settings.tables, settings.columns, conf)
+    return Lake(sparks, root, writer, settings.places, settings.columns, conf, settings.layouts)
 
 
 @dataclass(slots=True)

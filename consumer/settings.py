@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from pydantic_core import PydanticCustomError
 
 from consumer.decide.columns import OF_EVERY_RECORD, Column, type_of
+from consumer.decide.layout import BY_DAY, Layout, Layouts, amiss
 from consumer.decide.location import ROOTED, S3A, dead_letters, location, log_store_settings, of_one_writer, schemes
 from consumer.decide.out_of_range import BeyondEnd
 from domain.assignment import ConsumerId
@@ -26,6 +27,9 @@ _REGISTRY = r"^https?://[^/?#\s,@]+(/[^\s,@]*)?(,https?://[^/?#\s,@]+(/[^\s,@]*)
 NAME_JARS = ("spark.jars", "spark.jars.packages")
 """Spark's settings that say which jars it has beside its own."""
 
+PLACE = r"^[^`]*[^`/]/*$"
+"""What the folder of a table looks like."""
+
 LEAST_BATCH, LARGEST_BATCH = 1_000, 64_000_000
 """In bytes."""
 LEAST_HEARTBEATS = 2
@@ -41,6 +45,19 @@ class ColumnSettings(BaseModel):
     """As `consumer.decide.columns.type_of` takes it."""
     field: Annotated[str, Field(min_length=1)] | None = None
     """Of the JSON object, with dots for objects within it; the column's name unless set."""
+
+
+class TableSettings(BaseModel):
+    """The table of a topic."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    path: Annotated[str, Field(pattern=PLACE)] | None = None
+    """Where it is: under `lake_root`, or an absolute path, or a URL; by its topic's name unless set."""
+    partition_by: tuple[str, ...] | None = None
+    """In place of the consumers' `partition_by`; columns of the topic's schema may be among them."""
+    cluster_by: tuple[str, ...] | None = None
+    """In place of the consumers' `cluster_by`; columns of the topic's schema may be among them."""
 
 
 class ClassSettings(BaseModel):
@@ -94,9 +111,16 @@ class ConsumerSettings(BaseModel):
     ask for."""
     lake_root: Annotated[str, Field(validate_default=True)] = ""
     """The folder of all tables, as Spark sees it: an absolute path, or any Hadoop URL (gs://bucket/lake)."""
-    tables: Mapping[str, Annotated[str, Field(pattern=r"^[^`]*[^`/]/*$")]] = {}
-    """Where the tables of some topics are, by topic: under `lake_root`, or an absolute path, or a URL. All others have
-    their topic's name. No two topics may share a table: a position is found in it by the partition's number alone."""
+    tables: Mapping[str, TableSettings | Annotated[str, Field(pattern=PLACE)]] = {}
+    """Where the tables of some topics are, by topic: under `lake_root`, or an absolute path, or a URL; or
+    `{ path = ..., partition_by = [...], cluster_by = [...] }`, each of which may be left out. All others have their
+    topic's name. No two topics may share a table: a position is found in it by the partition's number alone."""
+    partition_by: tuple[str, ...] | None = None
+    """The columns that tables are partitioned by when they are created: `ingest_date`, unless they are clustered. `[]`:
+    by none. A table that has another layout keeps it; consumers and `kcga doctor` tell."""
+    cluster_by: tuple[str, ...] | None = None
+    """The columns, four at most, that tables are clustered by when they are created (Delta Lake's liquid clustering),
+    in place of being partitioned. Rows are brought together by `OPTIMIZE`: see `kcga lake optimize`."""
     schemas: Mapping[str, Mapping[str, ColumnSettings | str]] = {}
     """Columns that the values of some topics, JSON objects, are parsed into beside being kept: by topic and column, the
     type, or `{ type = ..., field = "inside.nested" }` where the field is not named as the column. `docs/lake.md` has
@@ -256,7 +280,7 @@ class ConsumerSettings(BaseModel):
 
     @model_validator(mode="after")
     def _has_a_log_store(self) -> Self:
-        for scheme in of_one_writer(self.lake_root, self.tables) if self.spark_master is not None else ():
+        for scheme in of_one_writer(self.lake_root, self.places) if self.spark_master is not None else ():
             comes_with_jars = scheme == S3A and not self.names_jars
             if not comes_with_jars and not any(name in self.spark_conf for name in log_store_settings(scheme)):
                 raise ValueError(
@@ -268,16 +292,41 @@ class ConsumerSettings(BaseModel):
     @model_validator(mode="after")
     def _shares_no_table(self) -> Self:
         topics: dict[str, str] = {}
-        for topic in sorted(self.tables):
+        for topic in sorted(self.places):
             table = self.table(topic)
             folder = table.rpartition("/")[2].removeprefix("-")
-            by_default = folder if folder not in self.tables and location(self.lake_root, folder) == table else topic
+            by_default = folder if folder not in self.places and location(self.lake_root, folder) == table else topic
             other = topics.setdefault(table, topic) if by_default == topic else by_default
             if other != topic:
                 raise ValueError(f"tables gives the topic {topic} the table of the topic {other}, {table}")
             if table == dead_letters(self.lake_root):
                 raise ValueError(f"tables gives the topic {topic} the table of the dead letters, {table}")
         return self
+
+    @model_validator(mode="after")
+    def _has_layouts(self) -> Self:
+        if why := amiss(self.layouts.by_default):
+            raise ValueError(why)
+        for topic in self.tables:
+            if why := amiss(self._layout(topic), self.columns.get(topic, ()), and_others=topic in self.registered):
+                raise ValueError(f"tables.{topic}: {why}")
+        return self
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Where the tables of some topics are."""
+        given = {topic: table if isinstance(table, str) else table.path for topic, table in self.tables.items()}
+        return {topic: place for topic, place in given.items() if place is not None}
+
+    @property
+    def layouts(self) -> Layouts:
+        """Those of tables that are to be created."""
+        return Layouts(_layout(self), {self.table(topic): self._layout(topic) for topic in self.tables})
+
+    def _layout(self, topic: str) -> Layout:
+        table = self.tables[topic]
+        own = None if isinstance(table, str) else _layout(table)
+        return own if own is not None and own.chosen else _layout(self)
 
     @property
     def columns(self) -> dict[str, tuple[Column, ...]]:
@@ -302,7 +351,7 @@ class ConsumerSettings(BaseModel):
     @property
     def schemes(self) -> tuple[str, ...]:
         """Of the URLs of all tables."""
-        return schemes(self.lake_root, self.tables)
+        return schemes(self.lake_root, self.places)
 
     @property
     def spark(self) -> str:
@@ -324,7 +373,13 @@ class ConsumerSettings(BaseModel):
 
     def table(self, topic: str) -> str:
         """The location of the topic's table."""
-        return location(self.lake_root, topic, self.tables)
+        return location(self.lake_root, topic, self.places)
+
+
+def _layout(given: ConsumerSettings | TableSettings) -> Layout:
+    if given.partition_by is None and given.cluster_by is None:
+        return BY_DAY
+    return Layout(given.partition_by or (), given.cluster_by or ())
 
 
 def _column(name: str, given: ColumnSettings | str) -> Column:

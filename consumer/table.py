@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from consumer.decide.batch import Record
 from consumer.decide.columns import OF_EVERY_RECORD, Column
+from consumer.decide.layout import BY_DAY, Layout
 from consumer.decide.location import quoted
 from consumer.decide.parsing import ARROW_TYPES, in_arrow, parsed_columns
 from consumer.decide.reached import Reached
@@ -17,6 +18,9 @@ SCHEMA = pa.schema([(name, ARROW_TYPES[sql]) for name, sql in OF_EVERY_RECORD.it
 COLUMNS = ", ".join(f"{name} {sql}" for name, sql in OF_EVERY_RECORD.items())
 """The same in SQL."""
 
+_TOLD = ("partition", "offset", "timestamp")
+"""The columns of which a table's log tells what ranges its files have."""
+
 LATEST_MS = 253_402_300_799_999
 """The end of the year 9999: timestamps beyond it are no dates to most who read them."""
 
@@ -26,16 +30,18 @@ def columns_in_sql(columns: Sequence[Column]) -> str:
     return COLUMNS + "".join(f", `{quoted(column.name)}` {column.kind.sql}" for column in columns)
 
 
-def creation(table: str, columns: Sequence[Column] = ()) -> str:
+def creation(table: str, columns: Sequence[Column] = (), layout: Layout = BY_DAY) -> str:
     """The SQL statement that creates the table at this location where there is none.
 
-    Statistics are kept of the columns that are asked for ranges, not of keys and values. A checkpoint of the log takes
-    as long as some appends, and longer the more files a table has: one in 50 commits, not in 10, keeps cycles even.
+    Statistics are kept of the columns that are asked for ranges, or that rows are clustered by, not of keys and values.
+    A checkpoint of the log takes as long as some appends, and longer the more files a table has: one in 50 commits, not
+    in 10, keeps cycles even.
     """
+    told = [*_TOLD, *(f"`{quoted(name)}`" for name in layout.cluster_by if name.lower() not in _TOLD)]
+    told_of = ",".join(told).replace("\\", "\\\\").replace("'", "\\'")
     return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{quoted(table)}` ({columns_in_sql(columns)}) USING DELTA "
-        "PARTITIONED BY (ingest_date) TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'partition,offset,timestamp', "
-        "'delta.checkpointInterval' = '50')"
+        f"CREATE TABLE IF NOT EXISTS delta.`{quoted(table)}` ({columns_in_sql(columns)}) USING DELTA {layout.sql} "
+        f"TBLPROPERTIES ('delta.dataSkippingStatsColumns' = '{told_of}', 'delta.checkpointInterval' = '50')"
     )
 
 

@@ -13,12 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.access import client_config
 from app.errors import KcgaError, UsageError
 from app.settings import Settings, load
 from app.spark_needs import with_jars
-from app.topics import Cluster
 from cli.options import OutputFormat, SettingsFile
+from cli.topics import topics_to_read
 from consumer.dead_letters import DeadLetter
 from consumer.dead_letters import dead_letters as read_dead_letters
 from consumer.decoding import decoding_of
@@ -31,7 +30,6 @@ from consumer.sink import RegistryError, SinkError
 from consumer.verify import PartitionAccount
 from consumer.verify import verify as account_for
 from domain.partitions import TopicPartition
-from monitor.measure.interest import Topic, topics_of_interest
 
 Result = TypeVar("Result")
 
@@ -68,7 +66,7 @@ def verify(
     consumer = loaded.consumer
     accounts = _asking_the_lake(
         lambda: account_for(
-            consumer.spark, consumer.lake_root, _topics(loaded, topic or ()), consumer.tables, consumer.spark_conf
+            consumer.spark, consumer.lake_root, _topics(loaded, topic or ()), consumer.places, consumer.spark_conf
         )
     )
     if output is OutputFormat.JSON:
@@ -123,10 +121,11 @@ def replay(settings: SettingsFile, topic: Annotated[str, typer.Argument(help="Wh
             consumer.spark,
             consumer.lake_root,
             topic,
-            tables=consumer.tables,
+            tables=consumer.places,
             columns=consumer.columns,
             conf=consumer.spark_conf,
             decoding=decoding_of(consumer),
+            layouts=consumer.layouts,
         )
     )
     print(f"{topic}: {replayed:,} records are in its table, and no dead letters any more")  # noqa: T201
@@ -175,13 +174,7 @@ def _topics(settings: Settings, named: Sequence[str]) -> list[str]:
     """
     if named:
         return sorted(set(named))
-    cluster = Cluster(settings.kafka.bootstrap_servers, client_config(settings.kafka))
-    known = {
-        name: Topic(name, topic_id="", leaders=dict.fromkeys(range(count)))
-        for name, count in cluster.partitions().items()
-    }
-    own = {settings.topics.write_speed, settings.topics.metadata, settings.topics.decisions}
-    found = sorted(topics_of_interest(settings.monitor.topics, known, own).topics)
+    found = topics_to_read(settings)
     if not found:
         raise UsageError(f"no topic at {settings.kafka.bootstrap_servers} is one of monitor.topics; name some")
     return found

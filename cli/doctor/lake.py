@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -12,9 +13,11 @@ from app.errors import KcgaError
 from app.settings import Settings
 from app.spark_needs import with_jars
 from cli.doctor.finding import Finding
+from cli.topics import topics_to_read
 from consumer.command_sink import CommandSink
 from consumer.decide.location import location
-from consumer.session import LakeError, brief, session_for
+from consumer.lake import other_layout
+from consumer.session import LakeError, brief, session_for, unless_missing
 from consumer.settings import ConsumerSettings
 from consumer.sink import SinkError
 from consumer.threads import in_thread
@@ -42,6 +45,7 @@ def check_lake(settings: Settings) -> Iterator[Finding]:
         return
     for spark in consumer.sparks:
         yield from _check(spark, consumer)
+    yield from _check_layouts(settings, consumer)
 
 
 def _check_command(command: Sequence[str]) -> Iterator[Finding]:
@@ -82,6 +86,34 @@ def _check(spark: str, consumer: ConsumerSettings) -> Iterator[Finding]:
         yield Finding(f"a row was written to {table}, and removed again")
     else:
         yield Finding.note(f"a row was written to {table}, and could not be removed: {written.left}", "remove it")
+
+
+def _check_layouts(settings: Settings, consumer: ConsumerSettings) -> Iterator[Finding]:
+    """Tables that are there, and have another layout than is set."""
+    layouts, topics = consumer.layouts, set(consumer.tables)
+    if layouts.by_default.chosen:
+        with suppress(KcgaError):  # which is told where Kafka is looked at
+            topics |= set(topics_to_read(settings))
+    chosen = {table: layouts.of(table) for table in map(consumer.table, sorted(topics)) if layouts.of(table).chosen}
+    if not chosen:
+        return
+
+    def look() -> list[tuple[str, str]]:
+        others = []
+        with session_for(consumer.spark, consumer.lake_root, consumer.spark_conf) as session:
+            for table, layout in chosen.items():
+                with unless_missing():
+                    others.append(other_layout(session, table, layout))
+        return [other for other in others if other is not None]
+
+    looking = in_thread(look)
+    wait_for([looking], LIMIT_S)
+    if not looking.done():
+        remedy = "ask again, when Spark has less to do"
+        yield Finding.note(f"the layouts of tables were not told within {LIMIT_S:g} s", remedy)
+        return
+    with suppress(LakeError):  # which was told before
+        yield from (Finding.fault(what, remedy) for what, remedy in looking.result())
 
 
 def _remove(session: SparkSession, table: str) -> str | None:

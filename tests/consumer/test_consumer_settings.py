@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from consumer.decide.columns import Column
+from consumer.decide.layout import BY_DAY, Layout
 from consumer.settings import ConsumerSettings
 
 GOOD: dict[str, Any] = {"spark_remote": "sc://127.0.0.1:15002", "lake_root": "/data/lake"}
@@ -93,6 +94,10 @@ def test_the_lake_may_be_a_folder_or_any_url(root: str) -> None:
         ("batch_size", 5, "not permitted"),
         ("tables", {"a": "x`y"}, "pattern"),
         ("tables", {"a": "/"}, "pattern"),
+        ("tables", {"a": {"path": "/"}}, "pattern"),
+        ("tables", {"a": {"cluster_by": ["amount"]}}, "tables.a: cluster_by names 'amount', which is no column"),
+        ("partition_by", ["amount"], "must be of topic, partition, ingest_date"),
+        ("cluster_by", "partition", "valid tuple"),
     ],
 )
 def test_a_setting_out_of_range_is_refused_with_what_would_be_right(name: str, value: object, says: str) -> None:
@@ -117,6 +122,17 @@ def test_a_table_may_lie_anywhere() -> None:
 def test_two_topics_may_not_share_a_table(tables: dict[str, str]) -> None:
     with pytest.raises(ValidationError, match="the table of the topic"):
         ConsumerSettings(**GOOD | {"tables": tables})
+
+
+def test_tables_may_have_layouts_of_their_own() -> None:
+    tables = {"a": "raw/a", "b": {"path": "raw/b", "partition_by": []}, "c": {"cluster_by": ["amount"]}}
+    schemas = {"c": {"amount": "double"}}
+    settings = ConsumerSettings(**GOOD | {"tables": tables, "schemas": schemas, "cluster_by": ["partition"]})
+    assert settings.places == {"a": "raw/a", "b": "raw/b"}
+    layouts = {topic: settings.layouts.of(settings.table(topic)) for topic in "abcd"}
+    by_default, own = Layout(cluster_by=("partition",)), Layout(cluster_by=("amount",))
+    assert layouts == {"a": by_default, "b": Layout(), "c": own, "d": by_default}
+    assert ConsumerSettings(**GOOD).layouts.of("/data/lake/a") == BY_DAY
 
 
 def test_a_schema_names_types_or_types_and_fields() -> None:

@@ -7,13 +7,15 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from consumer.decide.batch import Record
 from consumer.decide.columns import Column
+from consumer.decide.layout import Layout, Layouts
 from consumer.decide.location import location
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
-from consumer.lake import Lake
+from consumer.lake import Lake, other_layout
 from consumer.session import LakeError, open_session, release
 from consumer.table import rows
 from consumer.verify import PartitionAccount, verify
@@ -224,6 +226,40 @@ def test_a_table_takes_the_columns_of_a_schema_also_where_it_was_there_before(
         ]
     finally:
         release(session)
+
+
+def test_a_table_is_created_with_the_layout_that_is_set_and_one_that_is_there_keeps_its_own(
+    spark_server: SharedSpark, lake_root: Path
+) -> None:
+    clustered, by_topic = Layout(cluster_by=("amount", "partition")), Layout(partition_by=("topic",))
+    columns = (Column("amount", "double", ("amount",)),)
+    tables = {topic: location(str(lake_root), topic) for topic in ("data", "other", "plain")}
+    layouts = Layouts(clustered, {tables["other"]: by_topic, tables["plain"]: Layout()})
+    lake = Lake([spark_server.remote], str(lake_root), "a", columns=dict.fromkeys(tables, columns), layouts=layouts)
+    otherwise = Lake([spark_server.remote], str(lake_root), "b", layouts=Layouts(Layout(cluster_by=("offset",))))
+    for each in (lake, otherwise):
+        each.connect()
+    for topic in tables:
+        lake.append(topic, 1, rows([record(0, topic=topic)], TODAY, columns))
+    with capture_logs() as logs:
+        for version, topic in ((1, "data"), (2, "data"), (1, "other")):
+            otherwise.append(topic, version, rows([record(version, topic=topic)], TODAY))
+    told = [f"{each['reason']}; {each['remedy']}" for each in logs if each["log_level"] == "error"]
+    session = open_session(spark_server.remote)
+    try:
+        for topic, layout in (("data", clustered), ("other", by_topic), ("plain", Layout())):
+            assert other_layout(session, tables[topic], layout) is None
+        session.sql(f"OPTIMIZE delta.`{tables['data']}`")
+    finally:
+        release(session)
+        for each in (lake, otherwise):
+            each.close()
+    assert len(told) == 2, "once a table"
+    assert "is clustered by amount, partition, and was to be clustered by offset: it stays as it is" in told[0]
+    assert f"or say ALTER TABLE delta.`{tables['data']}` CLUSTER BY (`offset`)" in told[0]
+    assert 'partition_by = ["topic"] and cluster_by = [], as it has it, or create it anew' in told[1]
+    held = verify(spark_server.remote, str(lake_root), tables)
+    assert {partition.topic: account.rows for partition, account in held.items()} == {"data": 3, "other": 2, "plain": 1}
 
 
 def test_the_log_tells_what_writers_appended_last(open_lake: OpenLake) -> None:
