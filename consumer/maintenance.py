@@ -1,18 +1,49 @@
 """Keeps the tables of the lake quick to read: many small files into few, and files that no table needs any more away.
 
 Both may run while consumers write: neither is in an append's way, nor changes what positions are found.
+
+Checkpoints of a table's log need no care: an append makes one after every so many commits (`consumer.table`).
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
+import structlog
 from pyspark.sql import SparkSession
 
 from consumer.decide.location import quoted
-from consumer.session import NO_CONF, session_for, unless_missing
+from consumer.session import NO_CONF, is_remote, naming, open_session, session_for, unless_missing
+from consumer.settings import SHORTEST_RETENTION_H, ConsumerSettings, MaintenanceSettings
+from consumer.sink import SinkError
+from consumer.threads import in_thread
+from domain.assignment import ConsumerId
+from domain.partitions import TopicPartition
 
-SHORTEST_RETENTION_H = 168
-"""Delta Lake's own: a file that a reader or a write under way still needs is younger."""
+TOO_SHORT = "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
+"""What Delta Lake calls it that a table is to keep files for longer than it was told."""
+
+_OF_A_VACUUM: Mapping[str, str] = MappingProxyType(
+    {
+        # Unless told so, Delta Lake passes over how long files are to be kept.
+        "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false",
+        # It would list the files in ten thousand tasks.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+    }
+)
+_BESIDE_WRITERS: Mapping[str, str] = MappingProxyType(
+    {
+        # One task at a time, and none that takes long: an append waits for no more than that.
+        "spark.databricks.delta.optimize.maxThreads": "1",
+        "spark.databricks.delta.optimize.maxFileSize": str(128 * 1024 * 1024),
+        "spark.databricks.delta.optimize.minFileSize": str(128 * 1024 * 1024),
+    }
+)
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +60,110 @@ def optimize(spark: str, table: str, conf: Mapping[str, str] = NO_CONF) -> Compa
     Raises:
         LakeError: Spark does not answer, or cannot.
     """
-    with session_for(spark, table, conf) as session, unless_missing():
+    with session_for(spark, table, conf) as session:
+        return _optimize(session, table)
+
+
+def vacuum(spark: str, table: str, retain_h: int = SHORTEST_RETENTION_H, conf: Mapping[str, str] = NO_CONF) -> bool:
+    """Deletes files that the table at this location has not needed for so many hours; whether there is a table.
+
+    Where the table is to keep them for longer (`delta.deletedFileRetentionDuration`), for that long.
+
+    Raises:
+        LakeError: Spark does not answer, or cannot.
+    """
+    with session_for(spark, table, conf) as session:
+        return _vacuum(session, table, retain_h)
+
+
+class Upkeep:
+    """Takes care of tables at the moments that settings name, one after the other.
+
+    Of those of which this consumer reads partition 0: that partition has one reader, so each table has one that takes
+    care of it. Should it have two (one was frozen, and wakes up), Delta Lake lets one of both have done the work.
+
+    What fails is told, and tried again at the next moment.
+    """
+
+    def __init__(
+        self, settings: ConsumerSettings, chosen: MaintenanceSettings, consumer: ConsumerId, at: float
+    ) -> None:
+        self._settings = settings
+        self._chosen = chosen
+        self._spark = settings.sparks_of(consumer)[0]
+        self._done_until = at
+        self._under_way: Future[None] | None = None
+
+    def look(self, at: float, reads: Iterable[TopicPartition]) -> None:
+        """Begins, if one of the moments has come since it looked last.
+
+        Args:
+            at: in seconds since the epoch.
+            reads: the partitions that this consumer reads.
+        """
+        last = self._chosen.last(at)
+        if last is None or last <= self._done_until:
+            return
+        self._done_until = at
+        if self._under_way is not None and not self._under_way.done():
+            log.warning("tables are not taken care of", reason="the care before is still under way")
+            return
+        topics = sorted(partition.topic for partition in reads if partition.partition == 0)
+        self._under_way = in_thread(lambda: self._take_care(topics))
+
+    def _take_care(self, topics: Collection[str]) -> None:
+        for topic in topics:
+            table = self._settings.table(topic)
+            begun = time.monotonic()
+            try:
+                done = self._take_care_of(table)
+            except SinkError as error:
+                log.warning("a table was not taken care of", topic=topic, reason=str(error))
+            else:
+                log.info("a table was taken care of", topic=topic, seconds=round(time.monotonic() - begun, 1), **done)
+
+    def _take_care_of(self, table: str) -> dict[str, int]:
+        chosen, done = self._chosen, dict[str, int]()
+        with _session_beside(self._spark, table, self._settings.spark_conf) as session:
+            for name, value in _BESIDE_WRITERS.items():
+                session.conf.set(name, value)
+            if chosen.optimize and (compaction := _optimize(session, table)) is not None:
+                done = {"files_before": compaction.files_before, "files_after": compaction.files_after}
+            if chosen.vacuum:
+                _vacuum(session, table, chosen.retain_hours)
+        return done
+
+
+@contextmanager
+def _session_beside(spark: str, table: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session of its own, also where this process has a JVM, whose end would end that."""
+    if is_remote(spark):
+        with session_for(spark, table, conf) as session:
+            yield session
+        return
+    with naming(table):
+        yield open_session(spark, conf).newSession()
+
+
+def _optimize(session: SparkSession, table: str) -> Compaction | None:
+    with unless_missing():
         before = _files(session, table)
         session.sql(f"OPTIMIZE delta.`{quoted(table)}`").collect()
         return Compaction(before, _files(session, table))
     return None
 
 
-def vacuum(spark: str, table: str, retain_h: int = SHORTEST_RETENTION_H, conf: Mapping[str, str] = NO_CONF) -> bool:
-    """Deletes files that the table at this location has not needed for so many hours; whether there is a table.
-
-    Raises:
-        LakeError: Spark does not answer, or cannot.
-    """
-    with session_for(spark, table, conf) as session, unless_missing():
-        session.sql(f"VACUUM delta.`{quoted(table)}` RETAIN {retain_h} HOURS").collect()
+def _vacuum(session: SparkSession, table: str, retain_h: int) -> bool:
+    for name, value in _OF_A_VACUUM.items():
+        session.conf.set(name, value)
+    statement = f"VACUUM delta.`{quoted(table)}`"
+    with unless_missing():
+        try:
+            session.sql(f"{statement} RETAIN {retain_h} HOURS").collect()
+        except Exception as error:  # a class of Spark Connect's, or of a JVM's
+            if TOO_SHORT not in str(error):
+                raise
+            session.sql(statement).collect()
         return True
     return False
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -48,6 +48,9 @@ from domain import topics
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerReport
 from domain.partitions import TopicPartition
+
+if TYPE_CHECKING:
+    from consumer.maintenance import Upkeep
 
 LAST_REPORT_LIMIT_S = 5.0
 """How long the end waits for the last report to arrive."""
@@ -94,6 +97,7 @@ def run(
             GroupOffsets(common, reading, group, name),
             Fetcher(fetching_config(common, group, settings.batch_bytes), settings.beyond_log_end),
             _sink(settings, consumer, group, f"{group}/{name}"),
+            _upkeep(settings, consumer),
             settings.columns,
             group,
             name,
@@ -136,6 +140,15 @@ def _plain_sink(settings: ConsumerSettings, consumer: ConsumerId, group: str, wr
     return Lake(sparks, root, writer, settings.places, settings.columns, conf, settings.layouts)
 
 
+def _upkeep(settings: ConsumerSettings, consumer: ConsumerId) -> "Upkeep | None":
+    """Who takes care of tables, if they are to be; imported where it is used, as above."""
+    if settings.maintenance is None:
+        return None
+    from consumer.maintenance import Upkeep
+
+    return Upkeep(settings, settings.maintenance, consumer, time.time())
+
+
 @dataclass(slots=True)
 class _Process:
     """One incarnation of a consumer."""
@@ -146,6 +159,7 @@ class _Process:
     offsets: GroupOffsets
     fetcher: Fetcher
     sink: Sink
+    upkeep: "Upkeep | None"
     columns: Mapping[str, Sequence[Column]]
     group: str
     writer: str
@@ -216,6 +230,9 @@ class _Process:
             case actions.Send(report=report):
                 sent = report.model_copy(update={"sent_at": time.time()})
                 self.reporter.send(sent)
+                if self.upkeep is not None:
+                    read = set(sent.partitions) - set(sent.taking_over)
+                    self.upkeep.look(sent.sent_at, (partition.key for partition in read))
                 self.observe(sent)
             case actions.Note(event=event, details=details):
                 (self.log.warning if "reason" in details else self.log.info)(event, **details)

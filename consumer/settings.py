@@ -14,6 +14,7 @@ from consumer.decide.location import ROOTED, S3A, dead_letters, location, log_st
 from consumer.decide.out_of_range import BeyondEnd
 from domain.assignment import ConsumerId
 from domain.consumer_class import CLASS_NAME, HIGHEST_PRICE, LOWEST_PRICE, ORDINARY, ConsumerClass
+from domain.moments import Moments
 from domain.speeds import HIGHEST_SPEED, LEAST_CAPACITY
 
 Seconds = Annotated[float, Field(ge=0.001, allow_inf_nan=False)]
@@ -26,6 +27,9 @@ _REGISTRY = r"^https?://[^/?#\s,@]+(/[^\s,@]*)?(,https?://[^/?#\s,@]+(/[^\s,@]*)
 
 NAME_JARS = ("spark.jars", "spark.jars.packages")
 """Spark's settings that say which jars it has beside its own."""
+
+SHORTEST_RETENTION_H = 168
+"""Delta Lake's own: a file that a reader or a write under way still needs is younger."""
 
 PLACE = r"^[^`]*[^`/]/*$"
 """What the folder of a table looks like."""
@@ -58,6 +62,18 @@ class TableSettings(BaseModel):
     """In place of the consumers' `partition_by`; columns of the topic's schema may be among them."""
     cluster_by: tuple[str, ...] | None = None
     """In place of the consumers' `cluster_by`; columns of the topic's schema may be among them."""
+
+
+class MaintenanceSettings(Moments):
+    """When tables are taken care of, and how."""
+
+    optimize: bool = True
+    """Whether small files are rewritten as large ones, of up to 128 MB, and clustered tables are clustered."""
+    vacuum: bool = True
+    """Whether files are deleted that a table has not needed for `retain_hours`."""
+    retain_hours: Annotated[int, Field(ge=SHORTEST_RETENTION_H, le=87_600)] = SHORTEST_RETENTION_H
+    """How long files are kept that a table does not need any more, for queries and writes that began before. Of a table
+    whose `delta.deletedFileRetentionDuration` is longer, for that long."""
 
 
 class ClassSettings(BaseModel):
@@ -121,6 +137,9 @@ class ConsumerSettings(BaseModel):
     cluster_by: tuple[str, ...] | None = None
     """The columns, four at most, that tables are clustered by when they are created (Delta Lake's liquid clustering),
     in place of being partitioned. Rows are brought together by `OPTIMIZE`: see `kcga lake optimize`."""
+    maintenance: MaintenanceSettings | None = None
+    """When tables are taken care of, each by the consumer that reads partition 0 of its topic; never unless set. See
+    `docs/lake.md`."""
     schemas: Mapping[str, Mapping[str, ColumnSettings | str]] = {}
     """Columns that the values of some topics, JSON objects, are parsed into beside being kept: by topic and column, the
     type, or `{ type = ..., field = "inside.nested" }` where the field is not named as the column. `docs/lake.md` has
@@ -254,7 +273,10 @@ class ConsumerSettings(BaseModel):
 
     @model_validator(mode="after")
     def _has_one_sink(self) -> Self:
-        of_command, of_lake = self.sink == "command", ("spark_remote", "spark_master", "lake_root")
+        of_command, of_lake = (
+            self.sink == "command",
+            ("spark_remote", "spark_master", "lake_root", "maintenance"),
+        )
         if of_command and not self.command:
             raise ValueError('sink is "command", and command is not set: it must be the program and its arguments')
         if self.command and not of_command:

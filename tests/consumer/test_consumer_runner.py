@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from consumer.channel import Reporter
 from consumer.decide.batch import Record
 from consumer.decide.claims import RELEASED, Committed, claim
 from consumer.decide.events import Fetched
+from consumer.decide.location import location
 from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
 from consumer.fetcher import Fetcher
@@ -98,6 +100,29 @@ def test_a_consumer_begins_reads_what_it_is_told_to_and_leaves(
     assert left.partitions == ()
     assert accounts(partitions[0].topic) == {partition: whole(3000) for partition in partitions}
     assert driver.committed(partitions) == dict.fromkeys(partitions, 3000)
+
+
+def test_who_reads_partition_0_takes_care_of_the_table_while_others_write(
+    driver: Driver,
+    start_consumer: StartConsumer,
+    partitions: list[TopicPartition],
+    accounts: Accounts,
+    lake_root: Path,
+) -> None:
+    every_minute = {"maintenance": {"cron": "* * * * *"}}
+    for number, partition in enumerate(partitions[:2], start=1):
+        driver.produce(partition, 0, 500)
+        start_consumer(number, **every_minute)
+        driver.start([partition], driver.wait_for(partial(ready, number=number)))
+    log, count = Path(location(str(lake_root), partitions[0].topic)) / "_delta_log", 500
+    deadline = time.monotonic() + PATIENCE_S
+    while not any("OPTIMIZE" in commit.read_text() for commit in log.glob("*.json")):
+        assert time.monotonic() < deadline
+        for partition in partitions[:2]:
+            driver.produce(partition, count, 10)
+        count += 10
+        driver.wait_until_read(2 * count)
+    assert accounts(partitions[0].topic) == {partition: whole(count) for partition in partitions[:2]}
 
 
 def test_reports_are_in_order_and_account_for_every_record(

@@ -96,6 +96,8 @@ def test_the_lake_may_be_a_folder_or_any_url(root: str) -> None:
         ("tables", {"a": "/"}, "pattern"),
         ("tables", {"a": {"path": "/"}}, "pattern"),
         ("tables", {"a": {"cluster_by": ["amount"]}}, "tables.a: cluster_by names 'amount', which is no column"),
+        ("maintenance", {"cron": "nightly"}, "'nightly' is no cron expression"),
+        ("maintenance", {"cron": "0 3 * * *", "retain_hours": 167}, "greater than or equal to 168"),
         ("partition_by", ["amount"], "must be of topic, partition, ingest_date"),
         ("cluster_by", "partition", "valid tuple"),
     ],

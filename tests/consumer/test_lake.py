@@ -1,5 +1,6 @@
 """Appends to real tables."""
 
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from consumer.decide.location import location
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.lake import Lake, other_layout
+from consumer.maintenance import optimize, vacuum
 from consumer.session import LakeError, open_session, release
 from consumer.table import rows
 from consumer.verify import PartitionAccount, verify
@@ -260,6 +262,56 @@ def test_a_table_is_created_with_the_layout_that_is_set_and_one_that_is_there_ke
     assert 'partition_by = ["topic"] and cluster_by = [], as it has it, or create it anew' in told[1]
     held = verify(spark_server.remote, str(lake_root), tables)
     assert {partition.topic: account.rows for partition, account in held.items()} == {"data": 3, "other": 2, "plain": 1}
+
+
+def test_neither_an_append_nor_the_care_of_a_table_is_in_the_others_way(
+    spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake
+) -> None:
+    """An append that Delta Lake refused because of it would raise."""
+    lakes = [open_lake(f"group/{number}/a") for number in (1, 2)]
+    table = location(str(lake_root), "data")
+    lakes[0].append("data", 1, rows([record(0, partition=1)], TODAY))
+
+    def append(lake: Lake, partition: int) -> None:
+        for version in range(2, 12):
+            lake.append("data", version, rows([record(version, partition=partition)], TODAY))
+
+    with ThreadPoolExecutor(len(lakes)) as threads:
+        appending = [threads.submit(append, lake, number) for number, lake in enumerate(lakes, start=1)]
+        compactions = [optimize(spark_server.remote, table)]
+        while not all(done.done() for done in appending):
+            compactions.append(optimize(spark_server.remote, table))
+        for done in appending:
+            done.result()
+    lakes[1].seal("data", "group/1/a")
+    assert lakes[1].last_appended("data", {1, 2}) == {1: Reached(11), 2: Reached(11)}
+    for lake in lakes:
+        lake.close()
+    assert any(done is not None and done.files_after < done.files_before for done in compactions)
+    accounts = verify(spark_server.remote, str(lake_root), ["data"])
+    assert {partition.partition: account.rows for partition, account in accounts.items()} == {1: 11, 2: 10}
+
+
+@pytest.mark.parametrize(("own", "kept_h"), [("1 hours", 168), ("30 days", 720)])
+def test_files_are_kept_as_long_as_is_said_and_at_least_as_the_table_has_it(
+    own: str, kept_h: int, spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake
+) -> None:
+    lake, table = open_lake("group/1/a"), location(str(lake_root), "data")
+    lake.append("data", 1, rows([record(0)], TODAY))
+    lake.close()
+    session = open_session(spark_server.remote)
+    session.sql(
+        f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.deletedFileRetentionDuration'='interval {own}')"
+    )
+    release(session)
+    ages_h = (2, 160, 200, 800)
+    needed_no_more = {age_h: Path(table) / f"ingest_date={TODAY}" / f"part-{age_h}.parquet" for age_h in ages_h}
+    for age_h, file in needed_no_more.items():
+        file.write_bytes(b"")
+        os.utime(file, (time.time() - 3600 * age_h,) * 2)
+    assert vacuum(spark_server.remote, table)
+    assert {age_h for age_h, file in needed_no_more.items() if file.exists()} == {h for h in ages_h if h < kept_h}
+    assert set(verify(spark_server.remote, str(lake_root), ["data"])) == {TopicPartition("data", 0)}
 
 
 def test_the_log_tells_what_writers_appended_last(open_lake: OpenLake) -> None:

@@ -1,0 +1,51 @@
+"""Recurring moments, as cron expressions name them."""
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+from pydantic import BaseModel, ConfigDict, field_validator
+
+
+class Moments(BaseModel):
+    """Those of one cron expression."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    cron: str
+    """Minute, hour, day of month, month, day of week: `0 8 * * MON-FRI`."""
+    time_zone: str = "UTC"
+    """Of the hours in `cron`, by its name in the time zone database: `Europe/Lisbon`."""
+
+    @field_validator("cron")
+    @classmethod
+    def _is_expression(cls, cron: str) -> str:
+        try:
+            if len(cron.split()) != 5:
+                raise CronSimError("it must have five fields")
+            # Some expressions are well-formed and name no moment at all, such as 30 February.
+            next(CronSim(cron, datetime(2024, 1, 1)))
+        except (CronSimError, StopIteration) as error:
+            why = str(error) or "it names no moment"
+            raise ValueError(
+                f"{cron!r} is no cron expression ({why[0].lower()}{why[1:]}): it must name minute, hour, day of month, "
+                "month and day of week, such as 0 8 * * MON-FRI"
+            ) from error
+        return cron
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_known(cls, time_zone: str) -> str:
+        try:
+            ZoneInfo(time_zone)
+        except (OSError, ValueError, LookupError) as error:
+            raise ValueError(
+                f"{time_zone!r} is no time zone of this machine's database: it must be a name such as Europe/Lisbon"
+            ) from error
+        return time_zone
+
+    def last(self, at: float) -> float | None:
+        """The last of them until `at`, and at it; both in seconds since the epoch."""
+        moment = datetime.fromtimestamp(at, ZoneInfo(self.time_zone)).replace(microsecond=0)
+        began = next(CronSim(self.cron, moment + timedelta(seconds=1), reverse=True), None)
+        return None if began is None else began.timestamp()
