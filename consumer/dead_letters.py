@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from consumer.decide.location import dead_letters as location_of
-from consumer.session import NO_CONF, session_for, unless_missing
+from consumer.session import NO_CONF, rows_of, session_for, unless_missing
 
 
 class DeadLetter(NamedTuple):
@@ -40,7 +40,7 @@ def dead_letters(
     """
     table = location_of(lake_root)
     with session_for(spark, table, conf) as session, unless_missing():
-        held = session.read.format("delta").load(table)
+        held = rows_of(session, table)
         found = held.where(held.topic.isin(*topics)).orderBy("topic", "partition", "offset").limit(most)
         return [DeadLetter(**row) for row in found.select(*DeadLetter._fields).toArrow().to_pylist()]
     return []

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import cycle
+from typing import Any
 
 import pyarrow as pa
 import structlog
@@ -30,10 +31,11 @@ from consumer.decide.location import (
     DEAD_LETTERS,
     NO_NAMES,
     dead_letters,
+    in_sql,
+    is_name,
     location,
     log_store_settings,
     of_one_writer,
-    quoted,
 )
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span, Term, terms
@@ -46,6 +48,7 @@ from consumer.session import (
     let_go,
     naming,
     open_session,
+    rows_of,
     unless_missing,
 )
 from consumer.sink import NO_EPOCHS, RefusedError
@@ -83,7 +86,7 @@ class Lake:
 
     Args:
         sparks: `sc://host:port` of Spark Connect servers, each new session with the next of them; or a master.
-        root: the folder of all tables.
+        root: the folder, or the schema, of all tables.
         writer: who writes: no two processes ever under the same name.
         tables: where those of some topics are.
         columns: of the topics that have a schema.
@@ -193,7 +196,7 @@ class Lake:
     def columns(self, topic: str) -> pa.StructType:
         """Those that its table has beside those of every record, but for types that only Spark has."""
         with self._asking(topic) as (session, table), unless_missing():
-            fields = session.read.format("delta").load(table).schema.fields
+            fields = rows_of(session, table).schema.fields
             return pa.struct(_in_arrow(field for field in fields if field.name.lower() not in SCHEMA.names))
         return pa.struct([])
 
@@ -245,7 +248,7 @@ class Lake:
             return {}
         condition = " OR ".join(map(_among, terms(spans)))
         with self._asking(topic) as (session, table), unless_missing():
-            return _last(session.read.format("delta").load(table).where(condition))
+            return _last(rows_of(session, table).where(condition))
         return {}
 
     def close(self) -> None:
@@ -320,18 +323,22 @@ class Lake:
             if layout.chosen and table not in self._told and (other := other_layout(session, table, layout)):
                 log.error("a table has another layout than settings say", reason=other[0], remedy=other[1])
                 self._told.add(table)
-        append = rows.write.format("delta").mode("append").option("txnAppId", writer).option("txnVersion", version)
+        options: dict[str, Any] = {"txnAppId": writer, "txnVersion": version}
         if columns or evolves:
-            append = append.option("mergeSchema", "true")  # a schema may have got more columns
+            options["mergeSchema"] = "true"  # a schema may have got more columns
         if note is not None:
-            append = append.option("userMetadata", note)
+            options["userMetadata"] = note
+        if is_name(table):
+            rows.writeTo(in_sql(table)).options(**options).append()
+            return
+        append = rows.write.format("delta").mode("append").options(**options)
         try:
             append.save(table)
         except AnalysisException as error:
             if columns or not evolves or table in self._widens or error.getCondition() != OF_ANOTHER_TYPE:
                 raise
             self._widens.add(table)
-            session.sql(f"ALTER TABLE delta.`{quoted(table)}` SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+            session.sql(f"ALTER TABLE {in_sql(table)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
             append.save(table)
 
     def _create(self, session: SparkSession, statement: str, table: str) -> None:
@@ -348,14 +355,14 @@ class Lake:
 
 def other_layout(session: SparkSession, table: str, layout: Layout) -> tuple[str, str] | None:
     """Where the table has another layout: which, and what would be right; None where it has this one."""
-    (detail,) = session.sql(f"DESCRIBE DETAIL delta.`{quoted(table)}`").collect()
+    (detail,) = session.sql(f"DESCRIBE DETAIL {in_sql(table)}").collect()
     other = Layout(tuple(detail["partitionColumns"]), tuple(detail["clusteringColumns"] or ()))
     if other.is_like(layout):
         return None
     remedy = f"set {other.settings}, as it has it, or create it anew"
     if not other.partition_by and not layout.partition_by:
         clause = layout.sql or "CLUSTER BY NONE"
-        remedy = f"set {other.settings}, as it has it, or say ALTER TABLE delta.`{quoted(table)}` {clause}"
+        remedy = f"set {other.settings}, as it has it, or say ALTER TABLE {in_sql(table)} {clause}"
     return f"{table} is {other}, and was to be {layout}: it stays as it is", remedy
 
 
@@ -377,7 +384,7 @@ def _digest(row: pa.Table) -> str:
 
 def _notes(session: SparkSession, table: str) -> list[str | None]:
     """Of the newest entries of the table's log, the newest first."""
-    entries = session.sql(f"DESCRIBE HISTORY delta.`{quoted(table)}` LIMIT {NEWEST_ENTRIES}")
+    entries = session.sql(f"DESCRIBE HISTORY {in_sql(table)} LIMIT {NEWEST_ENTRIES}")
     return [row[0] for row in entries.select("userMetadata").collect()]
 
 

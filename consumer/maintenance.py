@@ -15,7 +15,7 @@ from types import MappingProxyType
 import structlog
 from pyspark.sql import SparkSession
 
-from consumer.decide.location import quoted
+from consumer.decide.location import in_sql
 from consumer.session import NO_CONF, is_remote, naming, open_session, session_for, unless_missing
 from consumer.settings import SHORTEST_RETENTION_H, ConsumerSettings, MaintenanceSettings
 from consumer.sink import SinkError
@@ -148,7 +148,7 @@ def _session_beside(spark: str, table: str, conf: Mapping[str, str]) -> Iterator
 def _optimize(session: SparkSession, table: str) -> Compaction | None:
     with unless_missing():
         before = _files(session, table)
-        session.sql(f"OPTIMIZE delta.`{quoted(table)}`").collect()
+        session.sql(f"OPTIMIZE {in_sql(table)}").collect()
         return Compaction(before, _files(session, table))
     return None
 
@@ -156,7 +156,7 @@ def _optimize(session: SparkSession, table: str) -> Compaction | None:
 def _vacuum(session: SparkSession, table: str, retain_h: int) -> bool:
     for name, value in _OF_A_VACUUM.items():
         session.conf.set(name, value)
-    statement = f"VACUUM delta.`{quoted(table)}`"
+    statement = f"VACUUM {in_sql(table)}"
     with unless_missing():
         try:
             session.sql(f"{statement} RETAIN {retain_h} HOURS").collect()
@@ -169,5 +169,5 @@ def _vacuum(session: SparkSession, table: str, retain_h: int) -> bool:
 
 
 def _files(session: SparkSession, table: str) -> int:
-    (detail,) = session.sql(f"DESCRIBE DETAIL delta.`{quoted(table)}`").collect()
+    (detail,) = session.sql(f"DESCRIBE DETAIL {in_sql(table)}").collect()
     return int(detail["numFiles"])

@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 from consumer.decide.batch import Record
 from consumer.decide.columns import NO_SCHEMAS, Column
 from consumer.decide.layout import AS_EVER, Layouts
-from consumer.decide.location import NO_NAMES, quoted
+from consumer.decide.location import NO_NAMES, in_sql
 from consumer.decide.location import dead_letters as location_of
 from consumer.decoding import Decoding
 from consumer.lake import Lake
-from consumer.session import NO_CONF, session_for, unless_missing
+from consumer.session import NO_CONF, rows_of, session_for, unless_missing
 from consumer.table import rows
 from domain.partitions import TopicPartition
 
@@ -66,7 +66,7 @@ def replay(
         _make_markable(session, letters)
         while (name := _marked(session, letters, topic)) is not None:
             step("append")
-            held = session.read.format("delta").load(letters).where(f"{MARK} = '{name}'")
+            held = rows_of(session, letters).where(f"{MARK} = '{name}'")
             found = held.orderBy("partition", "offset").toArrow()
             records = [_record(row) for row in found.to_pylist()]
             batch = rows(records, datetime.now(UTC).date(), columns.get(topic, ()))
@@ -77,19 +77,19 @@ def replay(
             finally:
                 lake.close()
             step("delete")
-            session.sql(f"DELETE FROM delta.`{quoted(letters)}` WHERE {MARK} = '{name}'").collect()  # noqa: S608
+            session.sql(f"DELETE FROM {in_sql(letters)} WHERE {MARK} = '{name}'").collect()  # noqa: S608
             replayed += len(records)
     return replayed
 
 
 def _make_markable(session: SparkSession, letters: str) -> None:
-    if MARK not in session.read.format("delta").load(letters).columns:
-        session.sql(f"ALTER TABLE delta.`{quoted(letters)}` ADD COLUMNS ({MARK} STRING)")
+    if MARK not in rows_of(session, letters).columns:
+        session.sql(f"ALTER TABLE {in_sql(letters)} ADD COLUMNS ({MARK} STRING)")
 
 
 def _marked(session: SparkSession, letters: str, topic: str) -> str | None:
     """The name of a replay that was not finished; or else a new one, of the first records; none if there are none."""
-    everything = session.read.format("delta").load(letters)
+    everything = rows_of(session, letters)
     held = everything.where(everything.topic == topic)
     unfinished = held.where(held[MARK].isNotNull()).select(MARK).limit(1).collect()
     if unfinished:
@@ -100,7 +100,7 @@ def _marked(session: SparkSession, letters: str, topic: str) -> str | None:
     partition, name = first[0][0], uuid4().hex
     last = max(row[1] for row in first if row[0] == partition)
     there = f"topic = '{topic}' AND partition = {partition} AND offset <= {last}"  # a topic of Kafka's has no quotes
-    session.sql(f"UPDATE delta.`{quoted(letters)}` SET {MARK} = '{name}' WHERE {there}").collect()  # noqa: S608
+    session.sql(f"UPDATE {in_sql(letters)} SET {MARK} = '{name}' WHERE {there}").collect()  # noqa: S608
     return name
 
 

@@ -12,9 +12,10 @@ from typing import Any, cast
 
 import structlog
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from consumer import jvm
+from consumer.decide.location import in_sql, is_name
 from consumer.settings import TOKEN
 from consumer.sink import SinkError, SinkGoneError, TableError
 
@@ -55,7 +56,9 @@ _OF_THIS_MACHINE: Mapping[str, str] = MappingProxyType(
     {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 )
 
-_NO_TABLE = frozenset({"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND"})
+_NO_TABLE = frozenset(
+    {"DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND"}
+)
 """What Spark calls a table that does not exist."""
 
 
@@ -183,6 +186,11 @@ def session_for(spark: str, table: str, conf: Mapping[str, str] = NO_CONF) -> It
             yield session
     finally:
         release(session)
+
+
+def rows_of(session: SparkSession, table: str) -> DataFrame:
+    """What the table holds."""
+    return session.table(in_sql(table)) if is_name(table) else session.read.format("delta").load(table)
 
 
 @contextmanager

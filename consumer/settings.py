@@ -10,7 +10,17 @@ from pydantic_core import PydanticCustomError
 
 from consumer.decide.columns import OF_EVERY_RECORD, Column, type_of
 from consumer.decide.layout import BY_DAY, Layout, Layouts, amiss
-from consumer.decide.location import ROOTED, S3A, dead_letters, location, log_store_settings, of_one_writer, schemes
+from consumer.decide.location import (
+    ROOTED,
+    S3A,
+    dead_letters,
+    is_name,
+    is_schema,
+    location,
+    log_store_settings,
+    of_one_writer,
+    schemes,
+)
 from consumer.decide.out_of_range import BeyondEnd
 from domain.assignment import ConsumerId
 from domain.consumer_class import CLASS_NAME, HIGHEST_PRICE, LOWEST_PRICE, ORDINARY, ConsumerClass
@@ -27,6 +37,9 @@ _REGISTRY = r"^https?://[^/?#\s,@]+(/[^\s,@]*)?(,https?://[^/?#\s,@]+(/[^\s,@]*)
 
 NAME_JARS = ("spark.jars", "spark.jars.packages")
 """Spark's settings that say which jars it has beside its own."""
+
+_SPARKS_OWN, _OF_CATALOGS = "spark_catalog", "spark.sql.catalogImplementation"
+"""The catalog that Spark brings, and its setting that says which kind that is."""
 
 SHORTEST_RETENTION_H = 168
 """Delta Lake's own: a file that a reader or a write under way still needs is younger."""
@@ -58,6 +71,8 @@ class TableSettings(BaseModel):
 
     path: Annotated[str, Field(pattern=PLACE)] | None = None
     """Where it is: under `lake_root`, or an absolute path, or a URL; by its topic's name unless set."""
+    name: str | None = None
+    """In place of `path`: what it is called in a catalog that Spark has, as `catalog.schema.table`."""
     partition_by: tuple[str, ...] | None = None
     """In place of the consumers' `partition_by`; columns of the topic's schema may be among them."""
     cluster_by: tuple[str, ...] | None = None
@@ -126,11 +141,13 @@ class ConsumerSettings(BaseModel):
     `s3a://` or `gs://`, of that. With `spark_remote`: `spark.connect.authenticate.token` alone, the secret that servers
     ask for."""
     lake_root: Annotated[str, Field(validate_default=True)] = ""
-    """The folder of all tables, as Spark sees it: an absolute path, or any Hadoop URL (gs://bucket/lake)."""
+    """The folder of all tables, as Spark sees it: an absolute path, or any Hadoop URL (gs://bucket/lake). Or a schema
+    of a catalog that Spark has, as `catalog.schema`: tables are then created, and written, by their names in it."""
     tables: Mapping[str, TableSettings | Annotated[str, Field(pattern=PLACE)]] = {}
     """Where the tables of some topics are, by topic: under `lake_root`, or an absolute path, or a URL; or
-    `{ path = ..., partition_by = [...], cluster_by = [...] }`, each of which may be left out. All others have their
-    topic's name. No two topics may share a table: a position is found in it by the partition's number alone."""
+    `{ path = ..., name = ..., partition_by = [...], cluster_by = [...] }`, each of which may be left out, where `name`
+    is one in a catalog (`catalog.schema.table`), in place of a path. All others have their topic's name. No two topics
+    may share a table: a position is found in it by the partition's number alone."""
     partition_by: tuple[str, ...] | None = None
     """The columns that tables are partitioned by when they are created: `ingest_date`, unless they are clustered. `[]`:
     by none. A table that has another layout keeps it; consumers and `kcga doctor` tell."""
@@ -232,8 +249,11 @@ class ConsumerSettings(BaseModel):
             return root
         if not root:
             raise PydanticCustomError("missing", "Field required: an absolute path, or a URL such as gs://bucket/lake")
-        if not ROOTED.match(root):
-            raise ValueError(f"{root!r} is relative: it must be an absolute path, or a URL such as gs://bucket/lake")
+        if not ROOTED.match(root) and not is_schema(root):
+            raise ValueError(
+                f"{root!r} is relative: it must be an absolute path, a URL such as gs://bucket/lake, or a schema of a "
+                "catalog, as catalog.schema"
+            )
         return root.rstrip("/") or "/"
 
     @field_validator("schemas")
@@ -312,11 +332,47 @@ class ConsumerSettings(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _has_names(self) -> Self:
+        for topic, table in self.tables.items():
+            path, name = (table, None) if isinstance(table, str) else (table.path, table.name)
+            if path is not None and name is not None:
+                raise ValueError(f"tables.{topic} has both path and name: it must have one of them")
+            if name is not None and not is_name(name):
+                raise ValueError(
+                    f"tables.{topic}: {name!r} is no name of a table: it must look like catalog.schema.table"
+                )
+            if path is not None and is_schema(self.lake_root) and not ROOTED.match(path):
+                raise ValueError(
+                    f"tables.{topic}: lake_root is a schema, and no folder that {path!r} could be in: it must be an "
+                    "absolute path, a URL, or a name as catalog.schema.table"
+                )
+        if by_name := [topic for topic in self.registered if is_name(self.table(topic))]:
+            raise ValueError(
+                f"registered has {by_name[0]}, whose table is {self.table(by_name[0])}: it must have a path, for by "
+                "a name columns do not become wider as their schema does"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_catalog(self) -> Self:
+        for table in (dead_letters(self.lake_root), *self.places.values()) if self.spark_master is not None else ():
+            catalog = table.partition(".")[0]
+            setting = _OF_CATALOGS if catalog == _SPARKS_OWN else f"spark.sql.catalog.{catalog}"
+            if is_name(table) and setting not in self.spark_conf:
+                raise ValueError(
+                    f"with spark_master each consumer has a Spark of its own, which knows no catalog {catalog!r} that "
+                    f"others know, too: set {setting} in spark_conf, or use spark_remote"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _shares_no_table(self) -> Self:
         topics: dict[str, str] = {}
         for topic in sorted(self.places):
             table = self.table(topic)
-            folder = table.rpartition("/")[2].removeprefix("-")
+            named = is_name(table)
+            table = table.lower() if named else table
+            folder = table.rpartition("." if named else "/")[2].removeprefix("-")
             by_default = folder if folder not in self.places and location(self.lake_root, folder) == table else topic
             other = topics.setdefault(table, topic) if by_default == topic else by_default
             if other != topic:
@@ -336,9 +392,14 @@ class ConsumerSettings(BaseModel):
 
     @property
     def places(self) -> dict[str, str]:
-        """Where the tables of some topics are."""
-        given = {topic: table if isinstance(table, str) else table.path for topic, table in self.tables.items()}
-        return {topic: place for topic, place in given.items() if place is not None}
+        """The tables of some topics, each by an absolute path, a URL or a name."""
+        return {topic: place for topic, table in self.tables.items() if (place := self._place(table)) is not None}
+
+    def _place(self, table: TableSettings | str) -> str | None:
+        path, name = (table, None) if isinstance(table, str) else (table.path, table.name)
+        if path is None or ROOTED.match(path):
+            return name if path is None else path
+        return f"{self.lake_root.rstrip('/')}/{path}"
 
     @property
     def layouts(self) -> Layouts:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from consumer.decide.batch import Record
 from consumer.decide.columns import OF_EVERY_RECORD, Column
 from consumer.decide.layout import BY_DAY, Layout
-from consumer.decide.location import quoted
+from consumer.decide.location import in_sql, quoted
 from consumer.decide.parsing import ARROW_TYPES, in_arrow, parsed_columns
 from consumer.decide.reached import Reached
 
@@ -40,7 +40,7 @@ def creation(table: str, columns: Sequence[Column] = (), layout: Layout = BY_DAY
     told = [*_TOLD, *(f"`{quoted(name)}`" for name in layout.cluster_by if name.lower() not in _TOLD)]
     told_of = ",".join(told).replace("\\", "\\\\").replace("'", "\\'")
     return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{quoted(table)}` ({columns_in_sql(columns)}) USING DELTA {layout.sql} "
+        f"CREATE TABLE IF NOT EXISTS {in_sql(table)} ({columns_in_sql(columns)}) USING DELTA {layout.sql} "
         f"TBLPROPERTIES ('delta.dataSkippingStatsColumns' = '{told_of}', 'delta.checkpointInterval' = '50')"
     )
 

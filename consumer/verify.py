@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from consumer.decide.location import NO_NAMES, dead_letters, location, quoted
-from consumer.session import NO_CONF, session_for, unless_missing
+from consumer.decide.location import NO_NAMES, dead_letters, in_sql, location
+from consumer.session import NO_CONF, rows_of, session_for, unless_missing
 from domain.partitions import TopicPartition
 
 _ACCOUNT = "partition, count(offset), count(DISTINCT offset), min(offset), max(offset), count_if(set_aside)"
@@ -67,17 +67,17 @@ def verify(
 
 def _is_there(session: SparkSession, table: str) -> bool:
     with unless_missing():
-        return bool(session.read.format("delta").load(table).columns)
+        return bool(rows_of(session, table).columns)
     return False
 
 
 def _accounts(
     session: SparkSession, topic: str, table: str, letters: str | None
 ) -> list[tuple[TopicPartition, PartitionAccount]]:
-    rows = f"SELECT partition, offset, false AS set_aside FROM delta.`{quoted(table)}`"  # noqa: S608
+    rows = f"SELECT partition, offset, false AS set_aside FROM {in_sql(table)}"  # noqa: S608
     if letters is not None:
         of_topic = f"topic = CAST(X'{topic.encode().hex()}' AS STRING)"
-        rows += f" UNION ALL SELECT partition, offset, true FROM delta.`{quoted(letters)}` WHERE {of_topic}"  # noqa: S608
+        rows += f" UNION ALL SELECT partition, offset, true FROM {in_sql(letters)} WHERE {of_topic}"  # noqa: S608
     with unless_missing():
         found = session.sql(f"SELECT {_ACCOUNT} FROM ({rows}) GROUP BY partition").collect()  # noqa: S608
         return sorted((TopicPartition(topic, row[0]), PartitionAccount(*row[1:])) for row in found)

@@ -1,7 +1,7 @@
 """Whether Spark answers and can write to the lake."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from contextlib import suppress
@@ -15,7 +15,7 @@ from app.spark_needs import with_jars
 from cli.doctor.finding import Finding
 from cli.topics import topics_to_read
 from consumer.command_sink import CommandSink
-from consumer.decide.location import location
+from consumer.decide.location import in_sql, is_name, location
 from consumer.lake import other_layout
 from consumer.session import LakeError, brief, session_for, unless_missing
 from consumer.settings import ConsumerSettings
@@ -43,8 +43,11 @@ def check_lake(settings: Settings) -> Iterator[Finding]:
     except KcgaError as error:
         yield Finding.fault(str(error), "name jars of Delta Lake in consumer.spark_conf")
         return
+    schemas = (table.rpartition(".")[0] for table in consumer.places.values() if is_name(table))
+    roots = dict.fromkeys((consumer.lake_root, *schemas))
     for spark in consumer.sparks:
-        yield from _check(spark, consumer)
+        for root in roots:
+            yield from _check(spark, root, consumer.spark_conf)
     yield from _check_layouts(settings, consumer)
 
 
@@ -60,13 +63,16 @@ def _check_command(command: Sequence[str]) -> Iterator[Finding]:
         sink.close()
 
 
-def _check(spark: str, consumer: ConsumerSettings) -> Iterator[Finding]:
-    table = location(consumer.lake_root, f"{PROBE}{uuid.uuid4().hex}")
+def _check(spark: str, root: str, conf: Mapping[str, str]) -> Iterator[Finding]:
+    table = location(root, f"{PROBE}{uuid.uuid4().hex}")
 
     def write() -> _Written:
-        with session_for(spark, table, consumer.spark_conf) as session:
+        with session_for(spark, table, conf) as session:
             version = str(session.version)
-            session.range(1).write.format("delta").save(table)
+            if is_name(table):
+                session.range(1).writeTo(in_sql(table)).using("delta").create()
+            else:
+                session.range(1).write.format("delta").save(table)
             return _Written(version, left=_remove(session, table))
 
     writing: Future[_Written] = in_thread(write)
@@ -119,10 +125,13 @@ def _check_layouts(settings: Settings, consumer: ConsumerSettings) -> Iterator[F
 def _remove(session: SparkSession, table: str) -> str | None:
     """Removes the table with all its files; returns why that failed, or None.
 
-    Of all that SQL can say, only the end of a database removes a folder: so it becomes one, for a moment.
+    Of one without a name: of all that SQL can say, only the end of a database removes a folder, so it becomes one.
     """
     database = f"kcga_doctor_{uuid.uuid4().hex}"
     try:
+        if is_name(table):
+            session.sql(f"DROP TABLE {in_sql(table)}")
+            return None
         session.sql(f"CREATE DATABASE {database} LOCATION {_literal(table)}")
         session.sql(f"DROP DATABASE {database}")
     except Exception as error:  # as above

@@ -35,6 +35,16 @@ def test_what_the_doctor_writes_is_removed_again(name: str, spark_server: Shared
     assert [file.name for file in lake.iterdir()] == ["orders"]
 
 
+def test_a_schema_of_a_catalog_is_written_to_by_name(spark_server: SharedSpark, lake_root: Path) -> None:
+    *others, finding = examined(spark_server, Path("spark_catalog.default"))
+    assert {other.grade for other in (*others, finding)} == {Grade.OK}
+    assert "a row was written to spark_catalog.default.kcga_doctor" in finding.what
+    missing = {"orders": {"name": "spark_catalog.no_such.orders"}}
+    *others, finding = examined(spark_server, lake_root, tables=missing)
+    assert finding.grade is Grade.FAULT
+    assert "no_such" in finding.what
+
+
 def test_a_lake_that_cannot_be_written_to_is_a_fault(spark_server: SharedSpark, lake_root: Path) -> None:
     lake = lake_root / "file"
     lake.write_text("no folder")

@@ -8,6 +8,7 @@ import pytest
 
 from app.jars import DELTA, obtain
 from consumer import jvm
+from consumer.session import open_session, release
 from consumer.settings import ConsumerSettings
 from tests.consumer.consumer_driver import Driver, RunningConsumer, StartConsumer, StartProcess
 from tests.consumer.consumer_program import ConsumerProgram
@@ -45,6 +46,17 @@ def consumer_settings(spark_server: SharedSpark, lake_root: Path) -> dict[str, A
         "give_up_after_s": 600.0,
         "write_limit_s": 240.0,
     }
+
+
+@pytest.fixture
+def schema(spark_server: SharedSpark, lake_root: Path, unique_name: str) -> Iterator[str]:
+    """A schema of Spark's own catalog: its tables, by their names, lie under `lake_root`."""
+    name = f"spark_catalog.{unique_name.replace('-', '_')}"
+    session = open_session(spark_server.remote)
+    session.sql(f"CREATE DATABASE {name} LOCATION '{lake_root}'")
+    yield name
+    session.sql(f"DROP DATABASE {name} CASCADE")
+    release(session)
 
 
 @pytest.fixture

@@ -84,6 +84,9 @@ def test_the_lake_may_be_a_folder_or_any_url(root: str) -> None:
         ("spark_remote", [], "at least 1 item"),
         ("spark_remote", 7, "valid tuple"),
         ("lake_root", "lake", "absolute path"),
+        ("lake_root", "main.lake/x", "or a schema of a catalog, as catalog.schema"),
+        ("tables", {"a": {"name": "orders"}}, "tables.a: 'orders' is no name of a table: .* catalog.schema.table"),
+        ("tables", {"a": {"name": "main.lake.a", "path": "a"}}, "tables.a has both path and name"),
         ("lake_root", "", "absolute path"),
         ("batch_bytes", 0, "1000"),
         ("batch_bytes", 10**9, "64000000"),
@@ -119,18 +122,55 @@ def test_a_table_may_lie_anywhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "tables", [{"a": "one", "b": "one/"}, {"a": "b"}, {"a": "/data/lake/b"}, {"a": "-_b"}, {"a": "b", "b": "b"}]
+    "tables",
+    [
+        *({"a": "one", "b": "one/"}, {"a": "b"}, {"a": "/data/lake/b"}, {"a": "-_b"}, {"a": "b", "b": "b"}),
+        {"a": {"name": "main.lake.One"}, "b": {"name": "main.lake.oNE"}},
+    ],
 )
 def test_two_topics_may_not_share_a_table(tables: dict[str, str]) -> None:
     with pytest.raises(ValidationError, match="the table of the topic"):
         ConsumerSettings(**GOOD | {"tables": tables})
 
 
+def test_tables_may_have_names_in_a_catalog() -> None:
+    tables = {"a": "raw/main.lake.a", "b": {"name": "main.lake.b"}, "c": "gs://bucket/c/"}
+    settings = ConsumerSettings(**GOOD | {"tables": tables})
+    assert [settings.table(topic) for topic in "abcd"] == [
+        "/data/lake/raw/main.lake.a",
+        "main.lake.b",
+        "gs://bucket/c",
+        "/data/lake/d",
+    ]
+    by_name = ConsumerSettings(**GOOD | {"lake_root": "main.lake", "tables": {"b": {"name": "main.own.b"}, "c": "/c"}})
+    assert [by_name.table(topic) for topic in "abc"] == ["main.lake.a", "main.own.b", "/c"]
+    assert by_name.schemes == ()
+    with pytest.raises(ValidationError, match=r"tables.a: lake_root is a schema, and no folder that 'a/b' could be in"):
+        ConsumerSettings(**GOOD | {"lake_root": "main.lake", "tables": {"a": "a/b"}})
+
+
+def test_columns_that_follow_a_registry_are_of_a_table_by_path() -> None:
+    registry = {"registry_url": "http://registry:8081", "registered": ["a"]}
+    with pytest.raises(ValidationError, match=r"registered has a, whose table is main\.lake\.a: it must have a path"):
+        ConsumerSettings(**GOOD | registry | {"lake_root": "main.lake"})
+    ConsumerSettings(**GOOD | registry | {"lake_root": "main.lake", "tables": {"a": "/lake/a"}})
+
+
+def test_a_spark_of_its_own_needs_a_catalog_that_others_have_too() -> None:
+    own = {"spark_master": "local[1]", "lake_root": "spark_catalog.lake"}
+    with pytest.raises(ValidationError, match=r"knows no catalog 'spark_catalog' .* spark.sql.catalogImplementation"):
+        ConsumerSettings(**own)
+    ConsumerSettings(**own | {"spark_conf": {"spark.sql.catalogImplementation": "hive"}})
+    other = {"lake_root": "/lake", "tables": {"a": {"name": "unity.lake.a"}}}
+    with pytest.raises(ValidationError, match=r"set spark.sql.catalog.unity in spark_conf"):
+        ConsumerSettings(**own | other)
+
+
 def test_tables_may_have_layouts_of_their_own() -> None:
     tables = {"a": "raw/a", "b": {"path": "raw/b", "partition_by": []}, "c": {"cluster_by": ["amount"]}}
     schemas = {"c": {"amount": "double"}}
     settings = ConsumerSettings(**GOOD | {"tables": tables, "schemas": schemas, "cluster_by": ["partition"]})
-    assert settings.places == {"a": "raw/a", "b": "raw/b"}
+    assert settings.places == {"a": "/data/lake/raw/a", "b": "/data/lake/raw/b"}
     layouts = {topic: settings.layouts.of(settings.table(topic)) for topic in "abcd"}
     by_default, own = Layout(cluster_by=("partition",)), Layout(cluster_by=("amount",))
     assert layouts == {"a": by_default, "b": Layout(), "c": own, "d": by_default}

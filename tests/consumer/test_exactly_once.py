@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from consumer.decide.claims import writer
-from consumer.decide.location import dead_letters, location
+from consumer.decide.location import dead_letters, in_sql, is_name, location
 from consumer.session import open_session, release
 from consumer.table import creation
 from consumer.verify import PartitionAccount
@@ -96,7 +96,12 @@ def name(fault: Fault) -> str:
 class Scene:
     """Consumers that follow one another on the partitions of one topic."""
 
-    def __init__(self, driver: Driver, start_process: StartProcess, partitions: list[TopicPartition]) -> None:
+    def __init__(
+        self, driver: Driver, start_process: StartProcess, partitions: list[TopicPartition], lake: Path | None = None
+    ) -> None:
+        self.root = "" if lake is None else str(lake)
+        """The folder, or the schema of a catalog, of their tables."""
+        self._folder = Path(self.root)
         self._driver = driver
         self._start_process = start_process
         self._partitions = partitions
@@ -107,7 +112,7 @@ class Scene:
     def begin(self, number: int, fault: Fault | None = None, *, told: bool, **settings: Any) -> ConsumerProgram:
         """Begins the next process, as consumer `number`, told of the ones before or left to find their claims."""
         former = {report.incarnation for report in self._former}
-        process = self._start_process(number, fault, **settings)
+        process = self._start_process(number, fault, **({"lake_root": self.root} if self.root else {}), **settings)
         ready = self._driver.wait_for(
             lambda report: report.state is ConsumerState.READY and report.incarnation not in former
         )
@@ -115,6 +120,10 @@ class Scene:
         self._driver.command(Action.START, self._partitions, ready, seal=seal)
         self._former.append(ready)
         return process
+
+    def held(self, table: str) -> dict[int, PartitionAccount]:
+        """The account of each partition in the table."""
+        return accounts(self._folder / table.rpartition(".")[2] if is_name(table) else Path(table))
 
     def wait_until_set_aside(self, records: int) -> None:
         """Waits until a process has set so many records aside."""
@@ -138,21 +147,28 @@ def partitions(data_topic: str) -> list[TopicPartition]:
 
 
 @pytest.fixture
-def scene(driver: Driver, start_process: StartProcess, partitions: list[TopicPartition]) -> Scene:
-    return Scene(driver, start_process, partitions)
+def scene(driver: Driver, start_process: StartProcess, partitions: list[TopicPartition], lake_root: Path) -> Scene:
+    return Scene(driver, start_process, partitions, lake_root)
+
+
+@pytest.fixture
+def by_name(request: pytest.FixtureRequest, scene: Scene) -> None:
+    """Tables are written by their names in a catalog, where the test's parameter says so."""
+    if request.param:
+        scene.root = request.getfixturevalue("schema")
 
 
 EachOnce = Callable[[], None]
 
 
 @pytest.fixture
-def each_once(lake_root: Path, partitions: list[TopicPartition]) -> EachOnce:
+def each_once(scene: Scene, partitions: list[TopicPartition]) -> EachOnce:
     """Makes sure that the lake holds each record once."""
 
     def each_once() -> None:
         count = RECORDS + MORE
         account = PartitionAccount(rows=count, distinct_offsets=count, first_offset=0, last_offset=count - 1)
-        held = accounts(Path(location(str(lake_root), partitions[0].topic)))
+        held = scene.held(location(scene.root, partitions[0].topic))
         assert held == {partition.partition: account for partition in partitions}
 
     return each_once
@@ -163,12 +179,13 @@ REFUSED = (3, 700)
 
 
 @pytest.fixture
-def refusing(spark_server: SharedSpark, lake_root: Path, partitions: list[TopicPartition]) -> None:
+def refusing(spark_server: SharedSpark, scene: Scene, by_name: None, partitions: list[TopicPartition]) -> None:
     """The owner of the table has made it so."""
-    table = location(str(lake_root), partitions[0].topic)
+    del by_name  # it has said where the table is
+    table = location(scene.root, partitions[0].topic)
     session = open_session(spark_server.remote)
     session.sql(creation(table))
-    session.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT odd CHECK (NOT (partition = 1 AND offset IN {REFUSED}))")
+    session.sql(f"ALTER TABLE {in_sql(table)} ADD CONSTRAINT odd CHECK (NOT (partition = 1 AND offset IN {REFUSED}))")
     release(session)
 
 
@@ -191,6 +208,8 @@ def frozen(process: ConsumerProgram) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("by_name")
+@pytest.mark.parametrize("by_name", [False, True], ids=["by path", "by name"], indirect=True)
 @pytest.mark.parametrize("fault", WHILE_IT_READS, ids=name)
 def test_a_kill_while_it_reads_costs_no_record_and_doubles_none(
     fault: Fault, scene: Scene, each_once: EachOnce
@@ -215,13 +234,17 @@ def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
 
 @pytest.mark.slow(60)
 @pytest.mark.usefixtures("refusing")
-@pytest.mark.parametrize("own_jvm", [False, True], ids=["of a server", "with a JVM of its own"])
+@pytest.mark.parametrize(
+    ("own_jvm", "by_name"),
+    [(False, False), (True, False), (False, True)],
+    ids=["of a server", "with a JVM of its own", "by name"],
+    indirect=["by_name"],
+)
 @pytest.mark.parametrize("fault", WHILE_A_RECORD_IS_LOOKED_FOR, ids=name)
 def test_a_kill_while_a_record_is_looked_for_leaves_it_in_the_dead_letters_once_and_all_others_in_the_table(
     fault: Fault,
     own_jvm: bool,
     scene: Scene,
-    lake_root: Path,
     partitions: list[TopicPartition],
     own_spark: dict[str, Any],
 ) -> None:
@@ -235,11 +258,11 @@ def test_a_kill_while_a_record_is_looked_for_leaves_it_in_the_dead_letters_once_
     scene.read_the_rest()
     count = RECORDS + MORE
     (refusing,) = (partition for partition in partitions if partition.partition == 1)
-    held = accounts(Path(location(str(lake_root), refusing.topic)))
+    held = scene.held(location(scene.root, refusing.topic))
     assert set(held) == {partition.partition for partition in partitions}
     assert sum(account.rows for account in held.values()) == len(partitions) * count - len(REFUSED)
     assert sum(account.distinct_offsets for account in held.values()) == len(partitions) * count - len(REFUSED)
-    letters = accounts(Path(dead_letters(str(lake_root))))
+    letters = scene.held(dead_letters(scene.root))
     assert letters == {1: PartitionAccount(len(REFUSED), len(REFUSED), *REFUSED)}
 
 

@@ -10,15 +10,18 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from consumer.dead_letters import dead_letters
 from consumer.decide.batch import Record
 from consumer.decide.columns import Column
 from consumer.decide.layout import Layout, Layouts
-from consumer.decide.location import location
+from consumer.decide.location import in_sql, location
 from consumer.decide.reached import Reached
 from consumer.decide.spans import Span
 from consumer.lake import Lake, other_layout
 from consumer.maintenance import optimize, vacuum
+from consumer.replay import replay
 from consumer.session import LakeError, open_session, release
+from consumer.sink import RefusedError
 from consumer.table import rows
 from consumer.verify import PartitionAccount, verify
 from domain.partitions import TopicPartition
@@ -339,3 +342,47 @@ def test_last_offsets_are_found_within_spans(open_lake: OpenLake) -> None:
     assert lake.last_offsets("data", {0: Span(3, 9)}) == {}
     assert lake.last_offsets("data", {}) == {}
     lake.close()
+
+
+def test_all_that_is_asked_of_a_table_may_be_asked_by_its_name(spark_server: SharedSpark, schema: str) -> None:
+    amount = (Column("amount", "double", ("amount",)),)
+    columns, layouts = {"Data-2": amount}, Layouts(Layout(cluster_by=("partition",)))
+    one, other = (
+        Lake([spark_server.remote], schema, f"group/{number}/a", columns=columns, layouts=layouts) for number in (1, 2)
+    )
+    table = location(schema, "Data-2")
+    for lake in (one, other):
+        lake.connect()
+    assert other.last_offsets("Data-2", {0: ANYWHERE}) == {}, "no table"
+    assert optimize(spark_server.remote, table) is None
+    assert dead_letters(spark_server.remote, schema, ["Data-2"], 9) == []
+    for _ in range(2):
+        one.append("Data-2", 1, rows([record(0, topic="Data-2"), record(1, topic="Data-2")], TODAY, amount))
+    session = open_session(spark_server.remote)
+    session.sql(f"ALTER TABLE {in_sql(table)} ADD CONSTRAINT odd CHECK (offset <> 2)")
+    refused = rows([record(2, topic="Data-2")], TODAY, amount)
+    with pytest.raises(RefusedError, match="odd"):
+        one.append("Data-2", 2, refused)
+    one.set_aside("Data-2", refused, "odd")
+    other.seal("Data-2", "group/1/a")
+    one.append("Data-2", 3, rows([record(3, topic="Data-2")], TODAY, amount))
+    assert other.last_appended("Data-2", {0}) == other.last_set_aside("Data-2", {0}) | {0: Reached(1)}
+    assert other.last_set_aside("Data-2", {0}) == {0: Reached(2)}
+    assert other.last_offsets("Data-2", {0: ANYWHERE}) == {0: 1}
+    assert [letter.offset for letter in dead_letters(spark_server.remote, schema, ["Data-2"], 9)] == [2]
+    assert verify(spark_server.remote, schema, ["Data-2"]) == {
+        TopicPartition("Data-2", 0): PartitionAccount(3, 3, first_offset=0, last_offset=2, dead_letters=1)
+    }
+    session.sql(f"ALTER TABLE {in_sql(table)} DROP CONSTRAINT odd")
+    assert other_layout(session, table, layouts.by_default) is None
+    release(session)
+    assert replay(spark_server.remote, schema, "Data-2", columns=columns) == 1
+    compaction = optimize(spark_server.remote, table)
+    assert compaction is not None
+    assert compaction.files_before > compaction.files_after == 1
+    assert vacuum(spark_server.remote, table)
+    for lake in (one, other):
+        lake.close()
+    assert verify(spark_server.remote, schema, ["Data-2"]) == {
+        TopicPartition("Data-2", 0): PartitionAccount(3, 3, first_offset=0, last_offset=2)
+    }

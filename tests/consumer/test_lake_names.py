@@ -113,6 +113,10 @@ class Writer:
         self._options[name] = value
         return self
 
+    def options(self, **options: Any) -> Self:
+        self._options |= options
+        return self
+
     def save(self, table: str) -> None:
         del table
         session = self._frame.session

@@ -1,3 +1,4 @@
+import re
 from datetime import UTC, date, datetime
 
 from hypothesis import given
@@ -5,7 +6,7 @@ from hypothesis import strategies as st
 
 from consumer.decide.batch import Record
 from consumer.decide.columns import Column
-from consumer.decide.location import location
+from consumer.decide.location import dead_letters, in_sql, is_name, location
 from consumer.table import LATEST_MS, SCHEMA, creation, rows
 from domain.partitions import TopicPartition
 
@@ -26,6 +27,20 @@ def test_no_table_is_hidden_from_hadoop(topic: str) -> None:
 @given(st.lists(topic_names, unique=True))
 def test_no_two_topics_share_a_table(topics: list[str]) -> None:
     assert len({location("/lake", topic) for topic in topics}) == len(topics)
+
+
+@given(st.lists(topic_names, unique=True))
+def test_no_two_topics_share_a_name_in_a_catalog(topics: list[str]) -> None:
+    names = [location("main.lake", topic).removeprefix("main.lake.") for topic in topics]
+    assert len({name.lower() for name in names}) == len(topics)
+    assert all(re.fullmatch("[a-z0-9_]+", name) and is_name(f"main.lake.{name}") for name in names)
+
+
+def test_a_topic_that_catalogs_take_as_a_name_is_one() -> None:
+    assert location("main.lake", "orders_2026") == "main.lake.orders_2026"
+    assert location("main.lake", "Orders").startswith("main.lake.orders_")
+    assert dead_letters("main.lake") == "main.lake._dead_letters"
+    assert in_sql("main.data-lake.orders") == "`main`.`data-lake`.`orders`"
 
 
 def test_a_location_cannot_break_out_of_its_quotes() -> None:
