@@ -158,8 +158,8 @@ GUARDS = (
         "A controller's epoch is higher than that of every one before it",
         "it is the highest that there was",
         "controller/decide/history.py",
-        "        epoch + 1, paused,",
-        "        epoch, paused,",
+        "        epoch + 1,\n",
+        "        epoch,\n",
         [
             "tests/controller/test_former_writers.py"
             "::test_a_controller_begins_with_all_who_were_heard_of_and_are_not_accounted_for",

@@ -60,6 +60,8 @@ WHILE_IT_READS = [
     fault(KILL, "after", "obey"),
     *(in_flight(seed) for seed in range(6)),
 ]
+OF_A_WRITE = [fault(KILL, "after", "write", call=2), fault(KILL, "after", "commit", call=2), in_flight(0)]
+"""Those that a table's name could change something of."""
 WHILE_IT_TAKES_OVER = [
     *(fault(KILL, when, step) for step in ("fence", "seal", "ask", "commit") for when in ("before", "after")),
     fault(KILL, "during", "seal", seconds=0.3),
@@ -81,6 +83,7 @@ WHILE_A_RECORD_IS_LOOKED_FOR = [
     fault(KILL, "during", "set aside", seconds=0.3),
     fault(FREEZE, "before", "set aside"),
 ]
+WHILE_A_RECORD_IS_SET_ASIDE = [fault(KILL, "after", "set aside"), fault(FREEZE, "before", "set aside")]
 FROZEN = [
     *(fault(FREEZE, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")),
     fault(FREEZE, "during", "write", call=2, seconds=0.2),
@@ -209,8 +212,14 @@ def frozen(process: ConsumerProgram) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("by_name")
-@pytest.mark.parametrize("by_name", [False, True], ids=["by path", "by name"], indirect=True)
-@pytest.mark.parametrize("fault", WHILE_IT_READS, ids=name)
+@pytest.mark.parametrize(
+    ("fault", "by_name"),
+    [
+        *(pytest.param(each, False, id=name(each)) for each in WHILE_IT_READS),
+        *(pytest.param(each, True, id=f"{name(each)}-by name") for each in WHILE_IT_READS if each in OF_A_WRITE),
+    ],
+    indirect=["by_name"],
+)
 def test_a_kill_while_it_reads_costs_no_record_and_doubles_none(
     fault: Fault, scene: Scene, each_once: EachOnce
 ) -> None:
@@ -235,12 +244,14 @@ def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
 @pytest.mark.slow(60)
 @pytest.mark.usefixtures("refusing")
 @pytest.mark.parametrize(
-    ("own_jvm", "by_name"),
-    [(False, False), (True, False), (False, True)],
-    ids=["of a server", "with a JVM of its own", "by name"],
+    ("fault", "own_jvm", "by_name"),
+    [
+        *(pytest.param(each, False, False, id=name(each)) for each in WHILE_A_RECORD_IS_LOOKED_FOR),
+        *(pytest.param(each, True, False, id=f"{name(each)}-own JVM") for each in WHILE_A_RECORD_IS_SET_ASIDE),
+        *(pytest.param(each, False, True, id=f"{name(each)}-by name") for each in WHILE_A_RECORD_IS_SET_ASIDE),
+    ],
     indirect=["by_name"],
 )
-@pytest.mark.parametrize("fault", WHILE_A_RECORD_IS_LOOKED_FOR, ids=name)
 def test_a_kill_while_a_record_is_looked_for_leaves_it_in_the_dead_letters_once_and_all_others_in_the_table(
     fault: Fault,
     own_jvm: bool,
