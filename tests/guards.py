@@ -158,8 +158,8 @@ GUARDS = (
         "A controller's epoch is higher than that of every one before it",
         "it is the highest that there was",
         "controller/decide/history.py",
-        "        epoch + 1,\n",
-        "        epoch,\n",
+        "        epoch + 1,\n        paused,",
+        "        epoch,\n        paused,",
         [
             "tests/controller/test_former_writers.py"
             "::test_a_controller_begins_with_all_who_were_heard_of_and_are_not_accounted_for",
@@ -593,8 +593,8 @@ GUARDS = (
         "The lake takes each append once",
         "appends have no name",
         "consumer/lake.py",
-        '{"txnAppId": writer, "txnVersion": version}',
-        "{}",
+        '.option("txnAppId", writer).option("txnVersion", version)',
+        "",
         ["tests/consumer/test_lake_names.py::test_an_append_that_is_repeated_is_there_once"],
         ["tests/consumer/test_lake.py::test_a_batch_that_is_written_again_is_there_once"],
     ),

@@ -70,10 +70,10 @@ _TELLS_NOTHING = {
     *("_settings", "settings", "_restraints", "restraints"),
     *("_plan", "_carried", "_asked", "_sequence", "_claims", "_on_their_way", "_measured_at", "measured_at"),
     *("_actions", "_look", "_reports", "_rate", "_pace", "_reported_at"),
-    *("since", "heard_at", "began_at"),
+    *("since", "heard_at", "began_at", "_growing_since", "horizon"),
 }
-"""What is the same for all, only counts, is said in another place too, or is reported and nothing else; and moments
-that are set before they are looked at (`Controllers.given_up`)."""
+"""What is the same for all, only counts, is said in another place too, or is reported and nothing else; moments that
+are set before they are looked at (`Controllers.given_up`); and how far ahead is looked by who does not look ahead."""
 _FAILURES = {"_failures", "failures", "_refused", "refused"}
 MOST_FAILURES = 3
 """More of them in a row change nothing."""
