@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 # Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
 
-.PHONY: up test tests unit pythons coverage tools test-pods test-kills test-hard-times guards check hooks docs reference chart changelog release dist images pictures format image bench fire lock clean
+.PHONY: up test tests unit pythons coverage tools test-keda test-pods test-kills test-hard-times guards check hooks docs reference chart changelog release dist images pictures format image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -62,6 +62,9 @@ test-kills: $(READY)  ## Kills and freezes every part of the system, each while 
 
 test-hard-times: $(READY)  ## Wrong clocks, a table that refuses (KCGA_REFUSES_S=300: so long), no leader, lost records, tokens that expire: half an hour
 	@$(BIN)/python -m pytest tests/fire/hard_times.py $(ARGS)
+
+test-keda: $(READY)  ## KEDA, built from its module (the first time: long), scales a Deployment by the number of kcga watch
+	@$(BIN)/python -m pytest tests/kubernetes/keda.py $(ARGS)
 
 test-pods: $(READY)  ## A group in pods of the image kcga:local: real kubelet, containerd, runc (needs root, and make image)
 	@nice -n 10 $(BIN)/python -m tests.kubernetes.real_node

@@ -154,7 +154,9 @@ class ControlPlane:
             return False
         with self.client() as api, contextlib.suppress(ApiException, *Unanswered):
             client.CoreV1Api(api).read_namespace("default", _request_timeout=5)
-            return True
+            # The controller manager ends by itself where the server is not healthy for ten seconds.
+            healthy, token = f"https://{self.host}:{self._port}/healthz", f"Bearer {self._admin_token}"
+            return bool(api.call_api("GET", healthy, {"Authorization": token}, _request_timeout=5).status == 200)
         return False
 
     def _etcd_flags(self) -> list[str]:
