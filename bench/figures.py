@@ -1,8 +1,10 @@
 """What every benchmark says of its run, and how its figures are laid out: shared by the programs of this folder."""
 
+import math
 import os
 import platform
 import shlex
+import statistics
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -15,6 +17,10 @@ from bench.quiet import LoadBefore
 from cli.plots.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
 
 _LIBRARIES = ("kcga", "ortools", "numpy")
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""The 97.5 % quantiles of Student's t, by degrees of freedom from 1 on."""
+MOST_VALUES = len(_STUDENT) + 1
+"""As many as `interval` takes."""
 
 
 def machine() -> str:
@@ -79,6 +85,13 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[object]], wo
 def percent(share: float | None, digits: int = 2) -> str:
     """A share as a figure in percent, without the sign; nothing where there is none."""
     return "" if share is None else f"{100 * share:.{digits}f}"
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """The mean of a few values, and half the width of its 95 % interval by Student's t; not a number for one value."""
+    if len(values) < 2:
+        return statistics.fmean(values), math.nan
+    return statistics.fmean(values), _STUDENT[len(values) - 2] * statistics.stdev(values) / math.sqrt(len(values))
 
 
 def draw_course(

@@ -1,0 +1,86 @@
+"""The regret of deciding each step alone: what policies pay above what who knows the future pays at least.
+
+Every policy replays the same loads, each with several seeds. The bound beside them is proven
+(`bench.regret.foresight`). Writes a page, and its figures as CSV, into a folder.
+"""
+
+import argparse
+import csv
+import os
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+
+from bench.figures import MOST_VALUES, write_page
+from bench.regret.foresight import MOST_PARTITIONS
+from bench.regret.loads import LOADS
+from bench.regret.page import page_of
+from bench.regret.policies import Job, Outcome, Span, perform
+from cli.terminal.progress import progress
+
+QUICK = {"partitions": 8, "seeds": 2, "windows": 1, "changes": 3, "rounds": 5}
+
+
+def main() -> None:
+    options = parse_options()
+    span = Span(options.windows, options.changes)
+    seeds = range(1, options.seeds + 1)
+    jobs = [
+        Job(load, seed, options.partitions, span, options.rounds, not options.no_bound)
+        for load, seed in product(options.loads, seeds)
+    ]
+    began = time.monotonic()
+    outcomes = []
+    with (
+        # Not forked: the solver's threads would be copied in any state.
+        ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool,
+        progress("", len(jobs)) as advance,
+    ):
+        for outcome in pool.map(perform, jobs):
+            outcomes.append(outcome)
+            advance(f"{outcome.load}, seed {outcome.seed}")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    write_csv(outcomes, options.folder / "regret.csv")
+    page = page_of(outcomes, options, time.monotonic() - began)
+    write_page(options.folder / "regret.md", page)
+
+
+def write_csv(outcomes: Iterable[Outcome], file: Path) -> None:
+    """A line for each policy on each load and seed: sums over the counted steps; and the bounds."""
+    with file.open("w", encoding="utf-8", newline="") as lines:
+        table = csv.writer(lines, lineterminator="\n")
+        table.writerow(["load", "seed", "steps", "policy", "consumers", "rscore", "lambda", "bound", "relaxed"])
+        for o in outcomes:
+            for name, (consumers, rscore) in o.totals.items():
+                table.writerow([o.load, o.seed, o.steps, name, f"{consumers:.0f}", f"{rscore:.4f}", "", "", ""])
+            for weight, (bound, relaxed) in o.least.items():
+                table.writerow([o.load, o.seed, o.steps, "bound", "", "", weight, f"{bound:.4f}", f"{relaxed:.4f}"])
+
+
+def parse_options() -> argparse.Namespace:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    parser = argparse.ArgumentParser(prog="python -m bench.regret", description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("--loads", nargs="+", choices=tuple(LOADS), default=tuple(LOADS), help="(all)")
+    parser.add_argument("--partitions", type=int, default=40, metavar="P", help="(%(default)s)")
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="of each load (%(default)s)")
+    parser.add_argument("--windows", type=int, default=4, metavar="N", help="of the bound (%(default)s)")
+    parser.add_argument("--changes", type=int, default=5, metavar="N", help="steps of each (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=40, metavar="N", help="of columns, at most (%(default)s)")
+    parser.add_argument("--no-bound", action="store_true", help="compare policies only: much faster")
+    parser.add_argument("--processes", type=int, default=cores, metavar="N", help="at one time (%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="to see that it works: 8 partitions, 2 seeds, 4 steps")
+    parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    options = parser.parse_args()
+    options = argparse.Namespace(**{**vars(options), **(QUICK if options.quick else {})})
+    for name, most in {"partitions": MOST_PARTITIONS, "seeds": MOST_VALUES, "windows": 100, "changes": 100}.items():
+        least = 2 if name == "seeds" else 1
+        if not least <= getattr(options, name) <= most:
+            parser.error(f"--{name} {getattr(options, name)}: it must be a number from {least} to {most}")
+    return options
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""What policies make of a load, and what the load costs at least: by step, and within windows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from bench.regret.foresight import Floats, Trajectory, Window, bound
+from bench.regret.loads import LOADS
+from cli.files.stream_file import Measurement
+from cli.packing.engine_spec import EngineSpec
+from cli.packing.simulation import Answer, Simulation
+from domain.assignment import Assignment
+from domain.partitions import TopicPartition
+from heuristics import HEURISTICS
+from solver import Status
+
+LIMIT_S = 600.0
+"""Of one call: every answer is a proven optimum, so none depends on how fast the machine is."""
+WARM_UP = 10
+"""Steps before those that are counted: policies begin without consumers."""
+
+
+WEIGHTS = (0.5, 1.0, 2.0, 4.0)
+"""Each lambda: what is paid for an Rscore of 1, in consumers for a step."""
+DECIDED = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+"""Each lambda' that is decided with."""
+SHARES = (1.0, 0.95)
+CLOSE = 0.005
+"""The bound is searched for until it is that close to the relaxation's optimum, as a share of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The steps that are counted, as windows of equal length; each begins with the step that the one before ends with.
+
+    That step's consumers count half in each of the two. So every step counts once, and every change from one to the
+    next is within a window.
+    """
+
+    windows: int
+    changes: int
+    """From step to step, in each window."""
+
+    @property
+    def steps(self) -> int:
+        return self.windows * self.changes + 1
+
+    def parts(self) -> list[tuple[slice, Floats]]:
+        """The steps of each window, the first counted one being 0, and the price of a consumer at each."""
+        found = []
+        for number in range(self.windows):
+            prices = np.ones(self.changes + 1)
+            prices[0] = 1.0 if number == 0 else 0.5
+            prices[-1] = 1.0 if number == self.windows - 1 else 0.5
+            first = number * self.changes
+            found.append((slice(first, first + self.changes + 1), prices))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A policy on a load, over the steps that are counted."""
+
+    consumers: float
+    """The sum over the steps."""
+    rscore: float
+    """The same, of what moved between them, in consumers."""
+    assignments: tuple[Assignment, ...]
+    proven: bool
+
+    def cost(self, weight: float) -> float:
+        return self.consumers + weight * self.rscore
+
+
+def replay(name: str, sizes: Floats, seed: int) -> Course:
+    """A policy, named as in `kcga simulate`, on a load: partitions (columns) at each step (rows), in consumers.
+
+    The first `WARM_UP` steps are not counted, nor is what moves after the last of them.
+    """
+    names = [TopicPartition("topic", number) for number in range(sizes.shape[1])]
+    stream = [Measurement(step, dict(zip(names, row, strict=True))) for step, row in enumerate(sizes.tolist())]
+    answers = list(Simulation(1.0, LIMIT_S, seed).replay(EngineSpec.parse(name), stream))[WARM_UP:]
+    told: list[Answer] = [answer for answer, _ in answers]
+    return Course(
+        consumers=float(sum(answer.consumers for answer in told)),
+        rscore=sum(answer.rscore for answer in told[1:]),
+        assignments=tuple(assignment for _, assignment in answers),
+        proven=name in HEURISTICS or all(answer.status is Status.OPTIMAL for answer in told),
+    )
+
+
+def trajectories(assignments: Sequence[Assignment]) -> list[Trajectory]:
+    """What each consumer has at each step."""
+    consumers = sorted({consumer for assignment in assignments for consumer in assignment.consumers})
+    held = [
+        {c: sum(1 << p.partition for p in having) for c, having in assignment.by_consumer.items()}
+        for assignment in assignments
+    ]
+    return [tuple(step.get(consumer, 0) for step in held) for consumer in consumers]
+
+
+def least(
+    sizes: Floats, weights: Sequence[float], span: Span, courses: Sequence[Course], *, rounds: int, close: float
+) -> Mapping[float, tuple[float, float]]:
+    """What the counted steps cost at least, for each lambda, and what the relaxation's optimum is not above.
+
+    Args:
+        sizes: as in `replay`.
+        weights: each lambda.
+        span: the counted steps.
+        courses: of policies, whose trajectories are the first columns.
+        rounds: as in `foresight.bound`.
+        close: the same.
+    """
+    found = dict.fromkeys(weights, (0.0, 0.0))
+    falling = sorted(weights, reverse=True)
+    for part, prices in span.parts() if weights else ():
+        window = Window(sizes[WARM_UP:][part], prices)
+        pool = dict.fromkeys(each for course in courses for each in trajectories(course.assignments[part]))
+        duals = window.sizes * prices[:, None]
+        reached = {}
+        for weight in falling:  # the dearer migrations are, the sooner it is done
+            reached[weight] = bound(window, weight, pool, duals, rounds=rounds, close=close)
+            duals = reached[weight].duals
+        best = 0.0
+        for weight in reversed(falling):  # what is proven for one lambda holds for every greater one
+            best = max(best, reached[weight].value)
+            found[weight] = found[weight][0] + best, found[weight][1] + reached[weight].relaxed
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A load with a seed."""
+
+    load: str
+    seed: int
+    partitions: int
+    span: Span
+    rounds: int
+    bounded: bool
+    """Whether the bound is asked for, which takes most of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it; the sums are over the counted steps."""
+
+    load: str
+    seed: int
+    totals: Mapping[str, tuple[float, float]]
+    """Of each policy, consumers and Rscore."""
+    least: Mapping[float, tuple[float, float]]
+    """For each lambda, the bound, and what the relaxation's optimum is not above; empty where it was not asked for."""
+    proven: bool
+    """Whether every answer of the exact solver was an optimum, and proven so."""
+    steps: int
+
+    def cost(self, policy: str, weight: float) -> float:
+        consumers, rscore = self.totals[policy]
+        return consumers + weight * rscore
+
+    def regret(self, policy: str, weight: float) -> float:
+        """What the policy pays above the bound, as a share of the bound."""
+        return self.cost(policy, weight) / self.least[weight][0] - 1
+
+
+def exact(weight: float, share: float = 1.0) -> str:
+    return f"exact@{weight:g}" + ("" if share == 1 else f"/{share:g}")
+
+
+def perform(job: Job) -> Outcome:
+    sizes = LOADS[job.load](job.partitions, WARM_UP + job.span.steps, job.seed)
+    names = [*HEURISTICS, *(exact(*each) for each in product(DECIDED, SHARES))]
+    courses = {name: replay(name, sizes, job.seed) for name in names}
+    first = [courses[name] for name in ("mwf", *(exact(weight) for weight in DECIDED))]
+    return Outcome(
+        load=job.load,
+        seed=job.seed,
+        totals={name: (course.consumers, course.rscore) for name, course in courses.items()},
+        least=least(sizes, WEIGHTS if job.bounded else (), job.span, first, rounds=job.rounds, close=CLOSE),
+        proven=all(course.proven for course in courses.values()),
+        steps=job.span.steps,
+    )

@@ -1,0 +1,167 @@
+"""The bound of who knows the future: its pricing, and that nobody pays less."""
+
+import math
+import sys
+from collections.abc import Iterator
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.figures import interval
+from bench.regret.__main__ import main
+from bench.regret.foresight import Floats, Window, bound, items_of
+from bench.regret.loads import LOADS
+from bench.regret.policies import WARM_UP, WEIGHTS, Span, least, replay, trajectories
+
+
+@st.composite
+def loads(draw: st.DrawFn) -> Floats:
+    steps, partitions = draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    sizes = st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.45, 0.5, 0.6, 0.75, 0.9, 1.0])
+    return np.array(
+        draw(st.lists(st.lists(sizes, min_size=partitions, max_size=partitions), min_size=steps, max_size=steps))
+    )
+
+
+def fits(row: Floats, held: int) -> bool:
+    return held.bit_count() <= 1 or bool(row[items_of(held)].sum() <= 1 + 1e-9)
+
+
+def every_trajectory(sizes: Floats) -> Iterator[tuple[int, ...]]:
+    everything = range(1 << sizes.shape[1])
+    yield from product(*([held for held in everything if fits(row, held)] for row in sizes))
+
+
+def every_packing(row: Floats) -> list[tuple[int, ...]]:
+    """Each way to give every partition one of as many consumers, which are told apart."""
+    partitions = len(row)
+    found = []
+    for places in product(range(partitions), repeat=partitions):
+        sets = tuple(sum(1 << item for item, at in enumerate(places) if at == place) for place in range(partitions))
+        if all(fits(row, held) for held in sets):
+            found.append(sets)
+    return found
+
+
+def optimum(sizes: Floats, weight: float) -> float:
+    """By looking at every packing of every step, one step after the other."""
+
+    def arrivals(row: Floats, before: tuple[int, ...], now: tuple[int, ...]) -> float:
+        return sum(float(row[items_of(b & ~a)].sum()) for a, b in zip(before, now, strict=True))
+
+    best = {sets: float(sum(held > 0 for held in sets)) for sets in every_packing(sizes[0])}
+    for row in sizes[1:]:
+        best = {
+            sets: sum(held > 0 for held in sets)
+            + min(value + weight * arrivals(row, before, sets) for before, value in best.items())
+            for sets in every_packing(row)
+        }
+    return min(best.values())
+
+
+@given(loads(), st.sampled_from([0.0, 0.5, 1.0, 4.0]), st.integers(0, 1000))
+def test_the_best_trajectory_is_the_best_of_all(sizes: Floats, weight: float, seed: int) -> None:
+    duals = np.random.default_rng(seed).uniform(0, 1, sizes.shape)
+    window = Window(sizes, np.ones(len(sizes)))
+    best = max(window.worth(each, duals) - window.cost(each, weight) for each in every_trajectory(sizes))
+    value, trajectory = window.best(duals, weight)
+    assert value == pytest.approx(max(best, 0.0))
+    assert window.worth(trajectory, duals) - window.cost(trajectory, weight) == pytest.approx(value)
+
+
+@given(loads(), st.sampled_from([0.5, 2.0]), st.integers(0, 1000))
+def test_each_partition_that_gains_anywhere_is_in_a_trajectory_that_gains_most_with_it(
+    sizes: Floats, weight: float, seed: int
+) -> None:
+    duals = np.random.default_rng(seed).uniform(0, 1.5, sizes.shape)
+    window = Window(sizes, np.ones(len(sizes)))
+    gains = {each: window.worth(each, duals) - window.cost(each, weight) for each in every_trajectory(sizes)}
+    found = list(window.gaining(duals, weight))
+    assert all(gains[each] > 0 for each in found)
+    for step, item in product(range(len(sizes)), range(sizes.shape[1])):
+        through = max(gain for each, gain in gains.items() if each[step] >> item & 1)
+        assert through <= 1e-8 or any(each[step] >> item & 1 for each in found)
+
+
+@given(loads(), st.sampled_from([0.5, 1.0, 4.0]))
+def test_no_plan_costs_less_than_the_bound(sizes: Floats, weight: float) -> None:
+    steps, partitions = sizes.shape
+    window = Window(sizes, np.ones(steps))
+    alone = dict.fromkeys((1 << item,) * steps for item in range(partitions))
+    proven = bound(window, weight, alone, sizes, rounds=100, close=1e-6)
+    assert proven.value <= optimum(sizes, weight) + 1e-9
+    assert proven.value == pytest.approx(proven.relaxed, rel=1e-4)
+    assert proven.value >= sizes.sum() - 1e-9
+
+
+@given(loads(), st.sampled_from([0.5, 2.0]))
+def test_a_bound_whose_search_is_given_up_is_a_bound(sizes: Floats, weight: float) -> None:
+    window = Window(sizes, np.ones(len(sizes)))
+    alone = dict.fromkeys((1 << item,) * len(sizes) for item in range(sizes.shape[1]))
+    begun = np.full(sizes.shape, 3.0)
+    assert bound(window, weight, alone, begun, rounds=0, close=0).value <= optimum(sizes, weight) + 1e-9
+
+
+def test_what_two_windows_share_is_counted_once() -> None:
+    span = Span(windows=3, changes=2)
+    prices = np.zeros(span.steps)
+    for part, each in span.parts():
+        prices[part] += each
+    assert prices.tolist() == [1.0] * 7
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_no_policy_pays_less_than_the_bound(load: str) -> None:
+    span = Span(windows=2, changes=2)
+    sizes = LOADS[load](7, WARM_UP + span.steps, 3)
+    courses = [replay(name, sizes, 3) for name in ("bfd", "mwf", "exact@0.5", "exact@2/0.95")]
+    found = least(sizes, WEIGHTS, span, courses, rounds=10, close=0.001)
+    assert all(course.proven for course in courses)
+    for weight, (value, relaxed) in found.items():
+        assert 0 < value <= relaxed + 1e-9
+        assert all(value <= course.cost(weight) + 1e-9 for course in courses)
+
+
+def test_trajectories_cost_what_their_policy_does() -> None:
+    span = Span(windows=1, changes=5)
+    sizes = LOADS["walk, delta 10"](9, WARM_UP + span.steps, 1)
+    window = Window(sizes[WARM_UP:], np.ones(span.steps))
+    for name in ("bfd", "mbfp", "exact@1"):
+        course = replay(name, sizes, 1)
+        assert course.rscore > 0
+        cost = sum(window.cost(each, 2.0) for each in trajectories(course.assignments))
+        assert cost == pytest.approx(course.cost(2.0))
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_a_load_is_no_faster_than_a_consumer_and_changes(load: str) -> None:
+    sizes = LOADS[load](12, 60, 2)
+    assert sizes.shape == (60, 12)
+    assert sizes.min() >= 0
+    assert sizes.max() <= 1
+    assert any((before != after).any() for before, after in pairwise(sizes))
+    assert (sizes == LOADS[load](12, 60, 2)).all()
+    assert (sizes != LOADS[load](12, 60, 3)).any()
+
+
+def test_an_interval_is_that_of_a_textbook() -> None:
+    mean, half = interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert mean == 3.0
+    assert half == pytest.approx(2.776 * math.sqrt(2.5 / 5))
+    assert math.isnan(interval([1.0])[1])
+
+
+@pytest.mark.slow(8)
+def test_the_page_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["regret", "--quick", "--loads", "ramps", "--processes", "1", "--folder", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    main()
+    page = (tmp_path / "regret.md").read_text(encoding="utf-8")
+    assert "## Ramps" in page
+    assert "| mbfp |" in page
+    assert "each the optimum, and proven so" in page
+    assert (tmp_path / "regret.csv").read_text(encoding="utf-8").count("bound") == 1 + 2 * len(WEIGHTS)
