@@ -21,12 +21,14 @@ from coverage import Coverage
 from playwright.sync_api import Browser, sync_playwright
 
 from app.java import Java, find_java
+from tests import go_program
 from tests.broker_cluster import BrokerCluster
 from tests.examples import register_profiles
 from tests.running_up import leaves_no_process
 from tests.services import OwnServices, Services, SharedBroker, SharedSpark, services_of
 from tests.side_by_side import Scheduler
-from tests.tools import CHROMIUM, INSTALL, NOT_TESTED, PROMETHEUS, PROMTOOL, Tool
+from tests.sink_examples import POSTGRES_MODULE, Example, Postgres, PostgresExample, SQLiteExample
+from tests.tools import CHROMIUM, GO, INSTALL, NOT_TESTED, POSTGRES, PROMETHEUS, PROMTOOL, Tool
 
 register_profiles()
 
@@ -167,6 +169,27 @@ def prometheus_program() -> Path:
 def promtool() -> Path:
     """What checks and tests Prometheus' rules."""
     return installed(PROMTOOL)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A Postgres that the tests of the process share, each with databases of its own."""
+    with Postgres(installed(POSTGRES).resolve().parent) as server:
+        yield server
+
+
+@pytest.fixture
+def example(request: pytest.FixtureRequest, tmp_path: Path) -> Example:
+    """A program that records can go to: "Postgres" as a parameter, or SQLite."""
+    if getattr(request, "param", "SQLite") == "SQLite":
+        return SQLiteExample(tmp_path / "records.db")
+    return PostgresExample(of_go(POSTGRES_MODULE), request.getfixturevalue("postgres"))
+
+
+def of_go(module: Path) -> Path:
+    """A program of Go's, which `tests.prepare` builds ahead of the tests."""
+    program = go_program.program(module)
+    return program if program.exists() else go_program.build(installed(GO), module)
 
 
 def installed(tool: Tool) -> Path:

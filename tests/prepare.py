@@ -16,12 +16,13 @@ from tests import tools
 from tests.go_program import build, program
 from tests.kubernetes import control_plane
 from tests.object_store import gcs, s3
+from tests.sink_examples import POSTGRES_MODULE
 
 _SHOWN_EVERY_S = 30.0
 
 
 def prepare(console: Console) -> None:
-    """Fetches the jars and the packages of a store, and builds what only Go has: the control plane, another store.
+    """Fetches the jars and the packages of a store, and builds what is of Go: control plane, store, a sink.
 
     Raises:
         KcgaError: the jars, packages or modules are not to be had, or the build failed.
@@ -32,7 +33,7 @@ def prepare(console: Console) -> None:
         obtain(jars)
     s3.environment()
     go = tools.GO.find()
-    wanted = [module for module in (control_plane.MODULE, gcs.MODULE) if not program(module).exists()]
+    wanted = [module for module in (control_plane.MODULE, gcs.MODULE, POSTGRES_MODULE) if not program(module).exists()]
     if go is None or not wanted:
         return
     ended = threading.Event()

@@ -29,6 +29,8 @@ class Tool:
     """Debian's."""
     untested: str
     """What is not tested without it."""
+    service: str | None = None
+    """What its package would begin at once, open to the network or not: the program alone is needed."""
 
     def find(self) -> Path | None:
         """Where it is; None where it is not installed."""
@@ -46,7 +48,9 @@ GO = Tool(
 CHROMIUM = Tool(
     "Chromium", ("chromium", "chromium-browser", "google-chrome"), "chromium", "the status page in a browser"
 )
-PROMETHEUS = Tool("Prometheus", ("prometheus",), "prometheus", "the dashboard's queries on a real Prometheus")
+PROMETHEUS = Tool(
+    "Prometheus", ("prometheus",), "prometheus", "the dashboard's queries on a real Prometheus", service="prometheus"
+)
 PROMTOOL = Tool("promtool", ("promtool",), "prometheus", "the alert rules")
 OPENSSL = Tool("openssl", ("openssl",), "openssl", "a cluster that is secured by TLS")
 COMPILER = Tool("C compiler", ("cc", "gcc", "clang"), "build-essential", "a component whose clock is wrong or is set")
@@ -56,7 +60,14 @@ JAVAC = Tool(
     "openjdk-17-jdk-headless",
     "a watch beside a group of Kafka's Java client",
 )
-OPTIONAL = (GO, CHROMIUM, PROMETHEUS, PROMTOOL, OPENSSL, COMPILER, JAVAC)
+POSTGRES = Tool(
+    "Postgres",
+    ("postgres", *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), reverse=True))),
+    "postgresql",
+    "the sink that keeps records in Postgres",
+    service="postgresql",
+)
+OPTIONAL = (GO, CHROMIUM, PROMETHEUS, PROMTOOL, OPENSSL, COMPILER, JAVAC, POSTGRES)
 
 _ROOT = "root: pods as processes of this machine, a disk that is full and a table that is read-only are not tested"
 
@@ -97,9 +108,8 @@ def install(tools: Sequence[Tool]) -> None:
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         raise SystemExit(f"{INSTALL} installs as root and on Debian only; to be installed: {' '.join(packages)}")
-    if "prometheus" in packages:
-        # The program alone is needed: the package would begin a server at once, open to the network.
-        unit = Path("/etc/systemd/system/prometheus.service")
+    for service in {tool.service for tool in tools if tool.service}:
+        unit = Path(f"/etc/systemd/system/{service}.service")
         unit.parent.mkdir(parents=True, exist_ok=True)
         if not unit.is_symlink():
             unit.symlink_to("/dev/null")

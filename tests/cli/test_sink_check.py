@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from cli.doctor.lake import check_lake
 from cli.main import app
 from tests.app.any_settings import settings
-from tests.consumer.test_command_sink import SQLITE
+from tests.consumer.test_command_sink import EXAMPLES
+from tests.sink_examples import Example
 
 PROGRAM = """\
 import json, sys
@@ -30,8 +31,9 @@ def check(*command: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_the_example_keeps_each_record_exactly_once(tmp_path: Path) -> None:
-    code, said = check(sys.executable, str(SQLITE), str(tmp_path / "records.db"))
+@EXAMPLES
+def test_the_example_keeps_each_record_exactly_once(example: Example) -> None:
+    code, said = check(*example.command)
     assert code == 0, said
     assert "✗" not in said
     assert "It keeps each record exactly once." in said

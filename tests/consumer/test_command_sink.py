@@ -2,12 +2,10 @@
 
 import json
 import signal
-import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import date
 from pathlib import Path
 
@@ -22,9 +20,9 @@ from consumer.decide.spans import Span
 from consumer.sink import RefusedError, SinkError, TableError
 from consumer.table import rows
 from domain.partitions import TopicPartition
+from tests.sink_examples import Example
 
 PATIENTLY_S = 120.0
-SQLITE = Path(__file__).parents[2] / "docs" / "examples" / "sqlite_sink.py"
 
 
 def records(first: int, end: int, partition: int = 0) -> pa.Table:
@@ -49,7 +47,10 @@ def answering(*answers: str) -> list[str]:
     return [sys.executable, "-c", program]
 
 
-SET_ASIDE = "SELECT partition, offset FROM set_aside ORDER BY 1, 2"
+KEPT = 'SELECT partition, "offset" FROM records ORDER BY 1, 2'
+SET_ASIDE = 'SELECT partition, "offset" FROM set_aside ORDER BY 1, 2'
+POSTGRES = pytest.param("Postgres", marks=pytest.mark.integration)
+EXAMPLES = pytest.mark.parametrize("example", ["SQLite", POSTGRES], indirect=True)
 DONE = '{"ask": N}\n'
 Open = Callable[..., CommandSink]
 
@@ -214,63 +215,68 @@ def test_what_it_started_itself_ends_with_it(open_sink: Open) -> None:
     assert not psutil.pid_exists(parent)
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    return tmp_path / "records.db"
+Begin = Callable[[str], CommandSink]
 
 
 @pytest.fixture
-def sqlite(open_sink: Open, database: Path) -> Callable[[str], CommandSink]:
+def begin(open_sink: Open, example: Example) -> Begin:
     def begin(writer: str) -> CommandSink:
-        sink = open_sink([sys.executable, str(SQLITE), str(database)], writer)
+        sink = open_sink([*example.command], writer)
         sink.connect()
         return sink
 
     return begin
 
 
-def held(database: Path, what: str = "SELECT partition, offset FROM records ORDER BY 1, 2") -> list[tuple[int, int]]:
-    with closing(sqlite3.connect(database)) as connection:
-        return connection.execute(what).fetchall()
-
-
-def test_the_example_takes_each_sequence_once(sqlite: Callable[[str], CommandSink], database: Path) -> None:
-    sink = sqlite("g/1/a")
+@EXAMPLES
+def test_the_example_takes_each_sequence_once(begin: Begin, example: Example) -> None:
+    sink = begin("g/1/a")
     for version in (1, 1, 2, 1, 2):
         sink.append("orders", version, records(5 * version, 5 * version + 5), {0: 4})
-    assert held(database) == [(0, offset) for offset in range(5, 15)]
+    assert example.held(KEPT) == [(0, offset) for offset in range(5, 15)]
     assert sink.last_appended("orders", [0, 1]) == {0: Reached(14, 4)}
     assert sink.last_offsets("orders", {0: Span(0, 14), 1: Span(0, 9)}) == {0: 14}
     assert sink.last_offsets("orders", {0: Span(0, 13)}) == {}
 
 
-def test_the_example_takes_nothing_of_a_writer_that_is_sealed(
-    sqlite: Callable[[str], CommandSink], database: Path
-) -> None:
-    former, sink = sqlite("g/1/a"), sqlite("g/2/b")
+@EXAMPLES
+def test_the_example_takes_nothing_of_a_writer_that_is_sealed(begin: Begin, example: Example) -> None:
+    former, sink = begin("g/1/a"), begin("g/2/b")
     former.append("orders", 1, records(0, 3))
     for _ in range(2):
         sink.seal("orders", "g/1/a")
     former.append("orders", 2, records(3, 6))
     former.set_aside("orders", records(6, 7), "no customer")
     former.append("clicks", 3, records(3, 6))
-    assert held(database) == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]
-    assert held(database, SET_ASIDE) == []
+    assert example.held(KEPT) == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]
+    assert example.held(SET_ASIDE) == []
     assert sink.last_appended("orders", [0]) == {0: Reached(2, None)}
 
 
-def test_the_example_sets_a_record_aside_once(sqlite: Callable[[str], CommandSink], database: Path) -> None:
-    sink = sqlite("g/1/a")
+@EXAMPLES
+def test_the_example_sets_a_record_aside_once(begin: Begin, example: Example) -> None:
+    sink = begin("g/1/a")
     for _ in range(2):
         sink.set_aside("orders", records(6, 7), "no customer", {0: 2})
-    assert held(database, SET_ASIDE) == [(0, 6)]
+    assert example.held(SET_ASIDE) == [(0, 6)]
     assert sink.last_appended("orders", [0]) == {0: Reached(6, 2)}
 
 
-def test_the_example_killed_at_any_moment_has_all_of_a_sequence_or_nothing(
-    sqlite: Callable[[str], CommandSink], database: Path
-) -> None:
-    sink = sqlite("g/1/a")
+@pytest.mark.parametrize("example", [POSTGRES], indirect=True)
+def test_the_example_refuses_what_a_constraint_of_its_table_does(begin: Begin, example: Example) -> None:
+    sink = begin("g/1/a")
+    example.held('ALTER TABLE records ADD CONSTRAINT odd CHECK ("offset" <> 4)')
+    with pytest.raises(RefusedError, match="odd"):
+        sink.append("orders", 1, records(3, 6))
+    sink.append("orders", 2, records(3, 4))
+    sink.set_aside("orders", records(4, 5), "odd")
+    sink.append("orders", 3, records(5, 6))
+    assert (example.held(KEPT), example.held(SET_ASIDE)) == ([(0, 3), (0, 5)], [(0, 4)])
+
+
+@EXAMPLES
+def test_the_example_killed_at_any_moment_has_all_of_a_sequence_or_nothing(begin: Begin, example: Example) -> None:
+    sink = begin("g/1/a")
     for version in range(1, 9):
         batch = records(1_000 * version, 1_000 * version + 1_000)
         outcome = threading.Thread(target=lambda v=version, b=batch: _try(sink, v, b))
@@ -280,7 +286,7 @@ def test_the_example_killed_at_any_moment_has_all_of_a_sequence_or_nothing(
         outcome.join(PATIENTLY_S)
         sink.connect()
         sink.append("orders", version, batch)
-    assert held(database) == [(0, offset) for offset in range(1_000, 9_000)]
+    assert example.held(KEPT) == [(0, offset) for offset in range(1_000, 9_000)]
 
 
 def _try(sink: CommandSink, version: int, batch: pa.Table) -> None:

@@ -1,14 +1,11 @@
 """Consumers whose sink is a program, killed and frozen at every step, and their programs: each record is there once.
 
-The program is the example of the documentation, on a real broker.
+The programs are the examples of the documentation, on a real broker.
 """
 
 import signal
-import sqlite3
-import sys
 from collections.abc import Callable
-from contextlib import closing, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -16,7 +13,7 @@ import pytest
 
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import Driver, StartProcess
-from tests.consumer.test_command_sink import SQLITE
+from tests.consumer.test_command_sink import EXAMPLES
 from tests.consumer.test_exactly_once import (
     ALL_AT_ONCE,
     FOR_EVER_S,
@@ -32,6 +29,7 @@ from tests.consumer.test_exactly_once import (
     killed,
     name,
 )
+from tests.sink_examples import Example
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow(15)]
 
@@ -45,16 +43,11 @@ TAKING_OVER = [fault(KILL, when, step) for step in ("fence", "seal", "ask") for 
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Path:
-    return tmp_path / "records.db"
-
-
-@pytest.fixture
-def consumer_settings(database: Path) -> dict[str, Any]:
+def consumer_settings(example: Example) -> dict[str, Any]:
     """Short cycles, so that a test sees many."""
     return {
         "sink": "command",
-        "command": (sys.executable, str(SQLITE), str(database)),
+        "command": example.command,
         "batch_bytes": 500_000,
         "wait_time_secs": 0.3,
         "heartbeat_s": 0.3,
@@ -74,19 +67,25 @@ def scene(driver: Driver, start_process: StartProcess, partitions: list[TopicPar
 
 
 @pytest.fixture
-def each_once(database: Path, partitions: list[TopicPartition]) -> Callable[[], None]:
+def each_once(example: Example, partitions: list[TopicPartition]) -> Callable[[], None]:
     def each_once() -> None:
-        with closing(sqlite3.connect(database)) as connection:
-            held = connection.execute(
-                "SELECT partition, count(*), count(DISTINCT offset), max(offset) FROM records GROUP BY 1 ORDER BY 1"
-            ).fetchall()
+        held = example.held(
+            'SELECT partition, count(*), count(DISTINCT "offset"), max("offset") FROM records GROUP BY 1 ORDER BY 1'
+        )
         count = RECORDS + MORE
         assert held == [(partition.partition, count, count, count - 1) for partition in partitions]
 
     return each_once
 
 
-@pytest.mark.parametrize("fault", KILLED, ids=name)
+def in_both(faults: list[Fault], some: slice) -> pytest.MarkDecorator:
+    """The faults on SQLite, and some of them on Postgres, too."""
+    chosen = [*(("SQLite", fault) for fault in faults), *(("Postgres", fault) for fault in faults[some])]
+    ids = [f"{example}-{name(fault)}" for example, fault in chosen]
+    return pytest.mark.parametrize(("example", "fault"), chosen, ids=ids, indirect=["example"])
+
+
+@in_both(KILLED, slice(2, 7))
 def test_a_kill_while_it_reads_costs_no_record_and_doubles_none(
     fault: Fault, scene: Scene, each_once: Callable[[], None]
 ) -> None:
@@ -96,7 +95,7 @@ def test_a_kill_while_it_reads_costs_no_record_and_doubles_none(
     each_once()
 
 
-@pytest.mark.parametrize("fault", TAKING_OVER, ids=name)
+@in_both(TAKING_OVER, slice(2, 4))
 def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
     fault: Fault, scene: Scene, each_once: Callable[[], None]
 ) -> None:
@@ -107,7 +106,7 @@ def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
     each_once()
 
 
-@pytest.mark.parametrize("fault", FROZEN, ids=name)
+@in_both(FROZEN, slice(2))
 def test_one_that_was_frozen_and_wakes_up_ends_and_has_written_nothing_more(
     fault: Fault, scene: Scene, driver: Driver, partitions: list[TopicPartition], each_once: Callable[[], None]
 ) -> None:
@@ -123,16 +122,17 @@ def test_one_that_was_frozen_and_wakes_up_ends_and_has_written_nothing_more(
     each_once()
 
 
+@EXAMPLES
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
 def test_a_program_that_is_killed_or_frozen_is_begun_anew(
-    number: signal.Signals, scene: Scene, driver: Driver, each_once: Callable[[], None], database: Path
+    number: signal.Signals, scene: Scene, driver: Driver, each_once: Callable[[], None], example: Example
 ) -> None:
     process = scene.begin(1, told=False, write_limit_s=3.0)
     for times in range(3):
         driver.wait_until_read(500 * (times + 1))
         for program in psutil.Process(process.pid).children():
             with suppress(psutil.NoSuchProcess):  # the one before, which is not buried yet
-                if str(database) in program.cmdline():
+                if example.command[-1] in program.cmdline():
                     program.send_signal(number)
     scene.read_the_rest()
     each_once()

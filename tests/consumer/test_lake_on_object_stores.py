@@ -18,12 +18,10 @@ from consumer.table import rows
 from consumer.verify import PartitionAccount, verify
 from domain.partitions import TopicPartition
 from sandbox.spark import SparkConnectServer
-from tests import go_program
-from tests.conftest import installed
+from tests.conftest import of_go
 from tests.object_store import BUCKET, gcs
 from tests.object_store.gcs import GCS
 from tests.object_store.s3 import S3
-from tests.tools import GO
 
 TODAY = date(2026, 11, 24)
 APPENDS = 8
@@ -35,20 +33,13 @@ RECORDS = 100
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def gcs_program() -> Path:
-    """`tests.prepare` builds it ahead of the tests."""
-    program = go_program.program(gcs.MODULE)
-    return program if program.exists() else go_program.build(installed(GO), gcs.MODULE)
-
-
 @pytest.fixture(params=["S3", "GCS"])
 def store(request: pytest.FixtureRequest, java: Java, tmp_path: Path) -> Iterator[S3 | GCS]:
     folder = tmp_path / "store"
     if request.param == "S3":
         made: S3 | GCS = S3(folder)
     else:
-        made = GCS(folder, request.getfixturevalue("gcs_program"), java)
+        made = GCS(folder, of_go(gcs.MODULE), java)
     with made as store:
         yield store
 

@@ -7,19 +7,16 @@ from pathlib import Path
 import pytest
 from kubernetes import client
 
-from tests import go_program
-from tests.conftest import cannot, installed
+from tests.conftest import cannot, of_go
 from tests.kubernetes.control_plane import MODULE, ControlPlane
 from tests.kubernetes.nodes import a_node
 from tests.kubernetes.process_kubelet import ProcessKubelet
-from tests.tools import GO
 
 
 @pytest.fixture(scope="session")
 def kubernetes_program() -> Path:
-    """What control plane and kubectl are in; `tests.prepare` builds it ahead of the tests."""
-    program = go_program.program(MODULE)
-    return program if program.exists() else go_program.build(installed(GO), MODULE)
+    """What control plane and kubectl are in."""
+    return of_go(MODULE)
 
 
 @pytest.fixture(scope="session")
