@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry
+from prometheus_client.registry import Collector
 
+from app.groups import GroupKeeper, Together
+from app.status.groups import GroupsMetrics
 from app.telemetry.consumer import ConsumerFigures
 from app.telemetry.monitor import MonitorFigures
 from tests.app.status_messages import claim_with_parked, registry_of, told_board
@@ -67,13 +69,14 @@ def served() -> dict[str, set[str]]:
     labels: dict[str, set[str]] = {}
     board = told_board()
     board.heard(claim_with_parked("orders"))
-    for registry in (registry_of(board), consumer.registry, monitor.registry):
+    groups = GroupsMetrics([GroupKeeper("orders", Path("orders.toml"), Together())])
+    for registry in (registry_of(board), consumer.registry, monitor.registry, groups):
         for name, found in labels_of(registry).items():
             labels.setdefault(name, set()).update(found)
     return labels
 
 
-def labels_of(registry: CollectorRegistry) -> dict[str, set[str]]:
+def labels_of(registry: Collector) -> dict[str, set[str]]:
     labels: dict[str, set[str]] = {}
     for family in registry.collect():
         for sample in family.samples:
