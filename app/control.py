@@ -1,6 +1,7 @@
-"""What an operator asks of the controller: to pause, to go on, to make a plan."""
+"""What an operator asks of the controller: to pause, to go on, to make a plan, to try a mended table."""
 
 import time
+from collections.abc import Iterable
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -11,9 +12,22 @@ from app.settings import Settings
 from app.topics import Cluster
 from brokers.errors import reason
 from domain.messages import ControlAction, ControlRequest
+from domain.printable import printable
 from domain.topics import CONTROLLER_PARTITION
 
 REQUEST_TIMEOUT_S = 15.0
+
+
+def require_parked(topic: str, parked: Iterable[str]) -> None:
+    """Only such a topic can be asked to be read again.
+
+    Raises:
+        KcgaError: it is not parked.
+    """
+    names = list(parked)
+    if topic not in names:
+        there_are = f"it must be one of {', '.join(names)}" if names else "no topic is"
+        raise KcgaError(f"{printable(topic)} is not parked: {there_are}")
 
 
 def ask(settings: Settings, action: ControlAction, of_topic: str | None = None) -> str:

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
@@ -19,11 +19,13 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.control import require_parked
+from app.errors import KcgaError
 from app.status.board import Board
 from app.status.health import Health
 from domain.group_view.decision_log import DecisionRecord
@@ -49,8 +51,9 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 
-Ask = Callable[[ControlAction], None]
-"""Sends the request to the group's controller, whichever leads; raises `AskError` where that fails."""
+Ask = Callable[[ControlAction, str | None], None]
+"""Sends the request, and its topic if it has one, to the group's controller, whichever leads; raises `AskError` where
+that fails."""
 
 
 class AskError(Exception):
@@ -72,18 +75,20 @@ class Abilities(Shown):
     """Requests are taken from whoever has the token."""
 
 
-def _whole(action: ControlAction) -> ControlAction:
-    if action is ControlAction.UNPARK:
-        raise ValueError("it needs a topic: kcga unpark names one")
-    return action
-
-
 class ControlBody(BaseModel):
     """What is asked for."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    action: Annotated[ControlAction, AfterValidator(_whole)]
+    action: ControlAction
+    topic: str | None = None
+    """Of `unpark`, which needs one that is parked; of nothing else."""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if (self.action is ControlAction.UNPARK) != (self.topic is not None):
+            raise ValueError("unpark needs a topic, and nothing else takes one")
+        return self
 
 
 def make_app(
@@ -120,7 +125,7 @@ def make_app(
     add_health(app, board.alive, board.ready, registry)
     _add_reading(app, board, control=ask is not None and token is not None)
     add_events(app, pictured, stopping, "The group")
-    _add_control(app, ask, token)
+    _add_control(app, board, ask, token)
 
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:
@@ -270,12 +275,15 @@ def add_events(
             await asyncio.sleep(LOOK_EVERY_S)
 
 
-def _add_control(app: FastAPI, ask: Ask | None, token: str | None) -> None:
+def _add_control(app: FastAPI, board: Board, ask: Ask | None, token: str | None) -> None:
     body = {"requestBody": {"content": {"application/json": {"schema": ControlBody.model_json_schema()}}}}
 
     @app.post("/api/control", status_code=202, tags=["control"], openapi_extra=body)
     async def control(request: Request) -> Health:
-        """Pauses the group, ends a pause, or asks for a plan now; `Authorization: Bearer TOKEN` is needed."""
+        """Pauses the group, ends a pause, asks for a plan now, or has a parked topic tried at once.
+
+        `Authorization: Bearer TOKEN` is needed.
+        """
         if ask is None or token is None:
             raise HTTPException(403, "nothing can be changed here: no token is set (http.token)")
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
@@ -290,11 +298,18 @@ def _add_control(app: FastAPI, ask: Ask | None, token: str | None) -> None:
             fault = error.errors(include_url=False)[0]
             where = ".".join(map(str, fault["loc"])) or "the body"
             raise HTTPException(422, f"{where}: {fault['msg'].lower()}") from error
+        if asked.topic is not None:
+            try:
+                require_parked(asked.topic, (each.topic for each in board.picture().parked))
+            except KcgaError as error:
+                raise HTTPException(422, str(error)) from error
         try:
-            await asyncio.to_thread(ask, asked.action)
+            await asyncio.to_thread(ask, asked.action, asked.topic)
         except AskError as error:
             raise HTTPException(503, str(error)) from error
-        return Health(ok=True, reason=f"the controller was asked to {asked.action.value}")
+        return Health(
+            ok=True, reason=" ".join(filter(None, ("the controller was asked to", asked.action, asked.topic)))
+        )
 
 
 async def _body(request: Request) -> bytes:

@@ -88,9 +88,9 @@ def _page(settings: Settings, board: Board, stopping: Callable[[], bool], regist
     http = settings.http
     registry.register(GroupMetrics(board, settings.kafka.group, by_partition=http.partition_series))
 
-    def pass_on(action: ControlAction) -> None:
+    def pass_on(action: ControlAction, topic: str | None) -> None:
         try:
-            ask(settings, action)
+            ask(settings, action, topic)
         except KcgaError as error:
             raise AskError(str(error)) from error
 

@@ -4,13 +4,12 @@ from typing import Annotated
 
 import typer
 
-from app.control import ask
+from app.control import ask, require_parked
 from app.errors import KcgaError
 from app.settings import load
 from cli.live.recent import recent
 from cli.options import SettingsFile
 from domain.messages import ControlAction
-from domain.printable import printable
 
 
 def unpark(
@@ -28,8 +27,5 @@ def unpark(
     if claim is None:
         topic_of_claims = loaded.topics.metadata
         raise KcgaError(f"no controller has claimed the group on {topic_of_claims} lately: does kcga controller run?")
-    parked = [each.topic for each in claim.parked]
-    if topic not in parked:
-        there_are = f"it must be one of {', '.join(parked)}" if parked else "no topic is"
-        raise KcgaError(f"{printable(topic)} is not parked: {there_are}")
+    require_parked(topic, (each.topic for each in claim.parked))
     print(ask(loaded, ControlAction.UNPARK, topic))  # noqa: T201

@@ -101,7 +101,7 @@ def test_what_is_asked_over_http_is_passed_on_and_what_comes_of_it_is_told(
 ) -> None:
     asked: list[ControlAction] = []
 
-    def ask(_settings: Settings, action: ControlAction) -> None:
+    def ask(_settings: Settings, action: ControlAction, _topic: str | None) -> None:
         asked.append(action)
         if action is ControlAction.REPLAN:
             raise KcgaError("the brokers take no request")

@@ -12,7 +12,7 @@ from app.status.app import PAGE, AskError, make_app
 from app.status.board import Board
 from app.status.server import StatusServer
 from domain.messages import ControlAction
-from tests.app.status_messages import HOSTILE, SETTINGS, Clock, registry_of, told_board
+from tests.app.status_messages import HOSTILE, SETTINGS, Clock, claim_with_parked, registry_of, told_board
 
 TOKEN = "a-token-of-some-length"  # noqa: S105
 JSON = {"Content-Type": "application/json"}
@@ -24,12 +24,14 @@ class Asked:
 
     def __init__(self) -> None:
         self.actions: list[ControlAction] = []
+        self.topics: list[str | None] = []
         self.away = False
 
-    def __call__(self, action: ControlAction) -> None:
+    def __call__(self, action: ControlAction, topic: str | None) -> None:
         if self.away:
             raise AskError("no Kafka broker answers")
         self.actions.append(action)
+        self.topics.append(topic)
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +65,24 @@ def test_with_the_token_a_request_is_passed_on(client: httpx.Client, asked: Aske
     assert (answer.status_code, asked.actions) == (202, [action])
 
 
-def test_what_needs_a_topic_is_refused(client: httpx.Client, asked: Asked) -> None:
-    answer = client.post("/api/control", json={"action": "unpark"}, headers=WITH_TOKEN)
-    assert (answer.status_code, asked.actions) == (422, [])
-    assert "kcga unpark names one" in answer.json()["reason"]
+def test_a_parked_topic_can_be_asked_to_be_tried_at_once_and_no_other(asked: Asked) -> None:
+    board = told_board()
+    board.heard(claim_with_parked("orders", "views"))
+    with served(board, asked, TOKEN) as client:
+
+        def ask(**body: str) -> tuple[int, str]:
+            answer = client.post("/api/control", json=body, headers=WITH_TOKEN)
+            return answer.status_code, answer.json()["reason"]
+
+        whole = "unpark needs a topic, and nothing else takes one"
+        for body in ({"action": "unpark"}, {"action": "pause", "topic": "orders"}):
+            code, reason = ask(**body)
+            assert (code, whole in reason) == (422, True)
+        there_are = "clicks is not parked: it must be one of orders, views"
+        assert ask(action="unpark", topic="clicks") == (422, there_are)
+        assert asked.actions == []
+        assert ask(action="unpark", topic="orders") == (202, "the controller was asked to unpark orders")
+        assert (asked.actions, asked.topics[-1]) == ([ControlAction.UNPARK], "orders")
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,9 @@ class Served:
 def served() -> Iterator[Served]:
     board, asked = told_board(), list[ControlAction]()
     server = StatusServer("127.0.0.1", 0)
-    app = make_app(board, registry_of(board), ask=asked.append, token=TOKEN, stopping=server.stopping)
+    app = make_app(
+        board, registry_of(board), ask=lambda action, _: asked.append(action), token=TOKEN, stopping=server.stopping
+    )
     with server.serve(app):
         yield Served(board, server.url, asked)
 
