@@ -22,6 +22,7 @@ from domain.messages import ParkedTopic
 from domain.partitions import TopicPartition
 from sandbox.services import Services
 from tests.fire.group import FASTER, configure
+from tests.fire.tables import make, refuse
 from tests.fire.witnessed_group import CALM, WitnessedGroup, partitions_of, speeds
 from tests.services import SharedBroker, SharedSpark
 
@@ -65,18 +66,13 @@ class Tables:
 
     def create(self, group: WitnessedGroup) -> None:
         picky = group.settings.consumer.table(self.picky[0].topic)
-        self._write(group, self.topic, f"{COLUMNS}, amount DATE")
-        self._write(group, self.picky[0].topic, COLUMNS)
-        constraint = f"CHECK (offset NOT IN {tuple(REFUSED)})"
-        self._session.sql(f"ALTER TABLE delta.`{picky}` ADD CONSTRAINT odd {constraint}")
+        make(self._session, group.settings.consumer.table(self.topic), f"{COLUMNS}, amount DATE")
+        make(self._session, picky, COLUMNS)
+        refuse(self._session, picky, f"offset IN {tuple(REFUSED)}")
 
     def mend(self, group: WitnessedGroup) -> None:
         """Gives the column its type."""
-        self._write(group, self.topic, f"{COLUMNS}, amount DOUBLE")
-
-    def _write(self, group: WitnessedGroup, topic: str, columns: str) -> None:
-        nothing = self._session.createDataFrame([], columns).write.format("delta").partitionBy("ingest_date")
-        nothing.mode("overwrite").option("overwriteSchema", "true").save(group.settings.consumer.table(topic))
+        make(self._session, group.settings.consumer.table(self.topic), f"{COLUMNS}, amount DOUBLE")
 
     def require_dead_letters(self, group: WitnessedGroup, spark: SharedSpark) -> None:
         """Those that the constraint refuses, and no other."""

@@ -15,15 +15,21 @@ import psutil
 
 from app.child import Child
 from app.components import command, consumer_command
+from app.control import ask
 from app.jars import DELTA, obtain
 from app.java import find_java
 from app.settings import load
 from app.topics import Cluster
+from cli.live.recent import recent
+from consumer.session import session_for
+from consumer.table import COLUMNS
 from controller.local_processes import LocalProcesses, running_consumers
 from domain.assignment import ConsumerId
+from domain.messages import ControlAction
+from domain.partitions import TopicPartition
 from sandbox.chaos.freezer import Freezer
 from sandbox.load import LoadReport, run_load
-from sandbox.load_profile import demo_profile
+from sandbox.load_profile import Course, LoadProfile, demo_profile
 from sandbox.services import Services
 from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
 from sandbox.spark import SparkConnectServer
@@ -32,7 +38,14 @@ from tests.fire.disk import SmallDisk
 from tests.fire.echo import Echo
 from tests.fire.faults import Fault, Kind
 from tests.fire.network import Network
+from tests.fire.tables import make, refuse
 
+MISFITS, PICKY = "misfits", "picky"
+"""A topic whose table has a column of another type, until it is mended, and one whose table refuses a record in some
+thousands."""
+REFUSED_OF, FIRST_REFUSED = 2000, 500
+_SPEED = 0.02
+"""Of each of the two, in consumers."""
 RESTART_AFTER_S = 1.0
 """So long after its end a component is started again, as a supervisor would."""
 
@@ -44,9 +57,11 @@ class Scene:
         stack: ends everything when it is closed.
         folder: takes everything.
         seed: of records and repeated messages.
+        sound: there are none but tables that take everything.
     """
 
-    def __init__(self, stack: ExitStack, folder: Path, seed: int) -> None:
+    def __init__(self, stack: ExitStack, folder: Path, seed: int, *, sound: bool = False) -> None:
+        self.sound = sound
         self._folder = folder
         self._stack = stack
         self._seed = seed
@@ -64,7 +79,10 @@ class Scene:
             for started in [pool.submit(server.start) for server in (self._brokers, self._spark)]:
                 started.result()
         services = Services(self._brokers.bootstrap_servers, self._spark.remote, prefix="")
-        self.profile = demo_profile(CONSUMER_CAPACITY)
+        courses = demo_profile(CONSUMER_CAPACITY).courses
+        even = Course(((0, _SPEED * CONSUMER_CAPACITY), (1, _SPEED * CONSUMER_CAPACITY)))
+        unsound = {} if sound else {TopicPartition(topic, 0): even for topic in (MISFITS, PICKY)}
+        self.profile = LoadProfile({**courses, **unsound})
         self._settings_file = folder / "settings.toml"
         self._write_settings(services)
         self.settings = load(self._settings_file)
@@ -73,6 +91,11 @@ class Scene:
         cluster.create(self.profile.topics)
         while not self._brokers.know(self.profile.topics):
             time.sleep(0.1)
+        if not sound:
+            with session_for(self.spark_remote, self.settings.consumer.lake_root) as session:
+                make(session, self._table(MISFITS), f"{COLUMNS}, amount DATE")
+                make(session, self._table(PICKY), COLUMNS)
+                refuse(session, self._table(PICKY), f"offset % {REFUSED_OF} = {FIRST_REFUSED}")
         names = self.settings.topics
         topics = {names.metadata: self.settings.controller.highest_consumer + 1, names.write_speed: 1}
         self._echo = Echo(self.settings.kafka.bootstrap_servers, topics, seed)
@@ -159,6 +182,25 @@ class Scene:
             restart.result()
         self._restarts = []
 
+    @property
+    def parked(self) -> bool:
+        """Whether a topic is, by the newest claim."""
+        with recent(self.settings) as (told, _):
+            return told.claim is not None and bool(told.claim.parked)
+
+    def mend_tables(self) -> None:
+        """Gives the column its type."""
+        with session_for(self.spark_remote, self.settings.consumer.lake_root) as session:
+            make(session, self._table(MISFITS), f"{COLUMNS}, amount DOUBLE")
+
+    def unpark(self) -> None:
+        """Has the mended table tried at once, if its topic is parked."""
+        if self.parked:
+            ask(self.settings, ControlAction.UNPARK, MISFITS)
+
+    def _table(self, topic: str) -> str:
+        return self.settings.consumer.table(topic)
+
     def end_load(self) -> LoadReport:
         """Ends the producers; what became of their records."""
         self._load_over.set()
@@ -179,6 +221,8 @@ class Scene:
         """Those of the consumers lead them over the network that can hold them up."""
         of_consumers = self._folder / "consumers.toml"
         text = settings_text(services, self.profile, self._folder)
+        if not self.sound:
+            text = text.replace("[local]\n", f'[consumer.schemas."{MISFITS}"]\namount = "double"\n\n[local]\n')
         of_consumers.write_text(text.replace(services.bootstrap_servers, self._network.bootstrap_servers))
         named = f"[local]\nconsumer_settings = {json.dumps(str(of_consumers))}\n"
         self._settings_file.write_text(text.replace("[local]\n", named))
