@@ -110,6 +110,28 @@ def test_what_is_left_to_read_wakes_a_group_and_keeps_it_awake() -> None:
     assert world.controller.desired
 
 
+def test_what_is_parked_keeps_no_idle_group_awake_and_each_trial_wakes_it_with_one_consumer() -> None:
+    orders = [TopicPartition("orders", number) for number in range(2)]
+    clicks = [TopicPartition("clicks", number) for number in range(2)]
+    quiet = dict.fromkeys(orders + clicks, 0.0)
+    world = a_world({"park_after_s": 10.0})
+    world.lake.at_fault = {"orders"}
+    world.write(60, dict.fromkeys(orders + clicks, 20.0))
+    world.write(8 * IDLE_S, quiet)
+    assert world.standing is not None
+    assert [each.topic for each in world.standing.parked_at(world.now)] == ["orders"]
+    assert (len(world.consumers), world.standing.rests) == (0, True)
+    tried, born = world.standing.parked[0].times, world.born
+    world.write(world.standing.parked[0].until - world.now + 30, quiet)
+    assert (world.standing.parked[0].times, world.born) == (tried + 1, born + 1)
+    world.lake.at_fault = set()
+    world.ask(ControlAction.UNPARK, "orders")
+    world.write(30, quiet)
+    assert (world.standing.parked, world.lake.lost, world.lake.doubled) == ((), False, False)
+    world.write(IDLE_S + 15, quiet)
+    assert world.at_zero
+
+
 @pytest.mark.parametrize("what", ["the lag is unknown", "the speed is unknown", "the monitor is away", "paused"])
 def test_a_group_that_may_have_something_to_read_keeps_its_consumers(what: str) -> None:
     world = a_world()
