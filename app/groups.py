@@ -32,36 +32,53 @@ log = structlog.get_logger(__name__)
 
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 FIRST_PAUSE_S = 1.0
+LOOK_EVERY_S = 2.0
+"""So often settings files are looked at. A change is taken up once it was the same twice: it is written by then."""
 STEADY_S = 60.0
 """A controller that was at work for so long ended for another reason than the one before it."""
 END_WITHIN_S = 20.0
 
 
-def run_controllers(files: Sequence[Path], most_consumers: int | None = None) -> None:
-    """Controls the groups of these settings files until the process is asked to end.
+def run_controllers(paths: Sequence[Path], most_consumers: int | None = None) -> None:
+    """Controls the groups of these settings files until the process is asked to end. Files of a folder may come, change
+    and go meanwhile.
 
     What `[http]` of the first file says holds for the page of all; of the others only who may operate the own group.
 
     Args:
-        files: one for each group.
+        paths: files, one for each group, and folders of them.
         most_consumers: of all groups together; no limit where there is none.
 
     Raises:
         UsageError: a file has a name that is none for a group, or none of the files is right.
         KcgaError: the port cannot be had.
     """
-    together = Together(most_consumers)
-    keepers = [GroupKeeper(name, file, together) for name, file in named(files).items()]
-    http = _first_right(files).http
+    groups = Groups(paths, Together(most_consumers))
+    http = _first_right(settings_files(paths)).http
     with ExitStack() as stack:
         if http.controller_port is not None:
             server = listening(http, http.controller_port, "the page of all groups")
-            stack.enter_context(server.serve(make_groups_app(keepers, process_registry())))
+            stack.enter_context(server.serve(make_groups_app(groups, process_registry())))
         with stop_on_signals() as stop:
-            for keeper in keepers:
-                keeper.begin()
-            stop.wait()
-            end(keepers, END_WITHIN_S)
+            groups.look()
+            while not stop.wait(LOOK_EVERY_S):
+                groups.look_again()
+            end(list(groups), END_WITHIN_S)
+
+
+def settings_files(paths: Sequence[Path]) -> list[Path]:
+    """The files, and those in folders.
+
+    Raises:
+        UsageError: a folder has none.
+    """
+    found = list[Path]()
+    for path in paths:
+        files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+        if not files:
+            raise UsageError(f"there is no settings file in {path}: it must have a file NAME.toml for each group")
+        found += files
+    return found
 
 
 def end(keepers: Sequence["GroupKeeper"], within_s: float) -> None:
@@ -183,6 +200,71 @@ class LimitedFleet:
         self._fleet.delete(consumer)
 
 
+class Groups:
+    """The groups of settings files that come, change and go: each is as if it were alone.
+
+    It is looked at from one thread, and iterated over in any.
+
+    Args:
+        paths: files, and folders of them.
+        together: what the groups share.
+    """
+
+    def __init__(self, paths: Sequence[Path], together: Together) -> None:
+        self._paths = paths
+        self._together = together
+        self._kept: dict[str, GroupKeeper] = {}
+        self._ending: dict[str, GroupKeeper] = {}
+        self._taken: dict[str, bytes | None] = {}
+        """What was read of each file and acted upon."""
+        self._seen: dict[str, bytes | None] = {}
+        """What was read of each file when it was looked at last."""
+        self._fault: str | None = None
+
+    def __iter__(self) -> Iterator["GroupKeeper"]:
+        return iter(list(self._kept.values()))
+
+    def look_again(self) -> None:
+        """Takes up what has changed. Where files cannot be told apart, or there is none any more, all stays."""
+        try:
+            self.look()
+        except UsageError as error:
+            if str(error) != self._fault:
+                log.error("settings files are not taken up", reason=str(error))
+            self._fault = str(error)
+        else:
+            self._fault = None
+
+    def look(self) -> None:
+        """Takes up what has changed.
+
+        Raises:
+            UsageError: a file has a name that is none for a group, two have the same, or a folder has no file.
+        """
+        files = named(settings_files(self._paths))
+        seen, self._seen = self._seen, {name: _content(file) for name, file in files.items()}
+        self._ending = {name: keeper for name, keeper in self._ending.items() if keeper.at_work}
+        for name in self._kept.keys() - files.keys():
+            log.info("a settings file is gone: its group is not controlled any more", name=name)
+            self._ending[name] = self._kept.pop(name)
+            self._ending[name].stop()
+        for name in files.keys() - self._kept.keys() - self._ending.keys():
+            self._taken[name] = self._seen[name]
+            self._kept[name] = GroupKeeper(name, files[name], self._together)
+            self._kept[name].begin()
+        for name, keeper in self._kept.items():
+            if self._taken[name] != self._seen[name] == seen.get(name):
+                self._taken[name] = self._seen[name]
+                keeper.take_up()
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
+
+
 class GroupKeeper(Audience):
     """Has one group controlled for as long as the process runs; see `app.status.groups.Kept`."""
 
@@ -193,6 +275,8 @@ class GroupKeeper(Audience):
         self.fault: str | None = None
         self._together = together
         self._stopping = threading.Event()
+        self._woken = threading.Event()
+        """It is to stop, or its settings have changed."""
         self._ends = threading.Event()
         """Has the controller that is at work end; another one sets it, too, that takes the group's Lease."""
         self._thread = threading.Thread(target=self._keep, name=name, daemon=True)
@@ -202,6 +286,21 @@ class GroupKeeper(Audience):
 
     def stop(self) -> None:
         self._stopping.set()
+        self._wake()
+
+    def take_up(self) -> None:
+        """Its settings have changed: its controller is begun anew, unless they are wrong and it is at work."""
+        try:
+            load(self.file)
+        except UsageError as error:
+            log.error("settings have changed and are wrong: the group is controlled by those before", reason=str(error))
+            self.fault = str(error)
+        else:
+            log.info("settings have changed: the controller of their group begins anew", name=self.name)
+            self._wake()
+
+    def _wake(self) -> None:
+        self._woken.set()
         self._ends.set()
 
     def join(self, timeout_s: float) -> None:
@@ -221,28 +320,32 @@ class GroupKeeper(Audience):
     def _keep(self) -> None:
         backoff = Backoff()
         with structlog.contextvars.bound_contextvars(group=self.name):
-            while not self._stopping.is_set():
+            while True:
+                self._woken.clear()
+                if self._stopping.is_set():
+                    return
                 began_at = time.monotonic()
                 self.fault = self._control() or self.fault
                 now = time.monotonic()
-                if now - began_at > STEADY_S:
+                if now - began_at > STEADY_S or self._woken.is_set():
                     backoff.succeeded()
+                if self._woken.is_set():
+                    continue
                 backoff.failed(now)
-                if not self._stopping.is_set():
-                    log.error("the controller of a group ended", reason=self.fault)
-                self._stopping.wait(max(FIRST_PAUSE_S, backoff.until - now))
+                log.error("the controller of a group ended", reason=self.fault)
+                self._woken.wait(max(FIRST_PAUSE_S, backoff.until - now))
 
     def _control(self) -> str | None:
         """Controls the group until it is asked to stop, or cannot any more: why."""
         try:
             settings = load(self.file)
             self._together.enter(self.file, settings)
-            self._ends = threading.Event()
-            if self._stopping.is_set():
+            self._ends = ends = threading.Event()
+            if self._woken.is_set():
                 return None
-            with shown_with_others(settings, self._stopping.is_set) as (audience, self.shown):
+            with shown_with_others(settings, ends.is_set) as (audience, self.shown):
                 limited = partial(self._together.limited, self.file)
-                control(settings, self.file, self._ends, Audiences(audience, self), limited)
+                control(settings, self.file, ends, Audiences(audience, self), limited)
         except KcgaError as error:
             return str(error)
         except Exception as error:

@@ -1,6 +1,6 @@
 """The page of several groups that one process controls: a table of them, and the page of each below it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -76,11 +76,11 @@ class GroupRow(Shown):
     """Whether it decides on fresh measurements, in words."""
 
 
-def make_groups_app(groups: Sequence[Kept], registry: CollectorRegistry) -> FastAPI:
+def make_groups_app(groups: Iterable[Kept], registry: CollectorRegistry) -> FastAPI:
     """The application: `/` is the table, `/groups/NAME/` a group's own page with all that belongs to it.
 
     Args:
-        groups: all of them.
+        groups: all of them, as they are at any time.
         registry: of the process; the figures of the groups are added to it.
     """
     registry.register(GroupsMetrics(groups))
@@ -116,28 +116,33 @@ def make_groups_app(groups: Sequence[Kept], registry: CollectorRegistry) -> Fast
         return FileResponse(PAGE / "groups.html")
 
     app.mount("/static", StaticFiles(directory=PAGE), name="static")
-    for each in groups:
-        app.mount(f"/groups/{each.name}", _PageOf(each))
+    app.mount("/groups/{name}", _Pages(groups))
     return app
 
 
-class _PageOf:
+class _Pages:
     """The page of a group while its controller is at work, and why it is not."""
 
-    def __init__(self, group: Kept) -> None:
-        self._group = group
+    def __init__(self, groups: Iterable[Kept]) -> None:
+        self._groups = groups
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        shown = self._group.shown
-        reason = self._group.fault or "its controller has not begun yet"
-        unavailable = JSONResponse({"reason": f"{self._group.name}: {reason}"}, 503)
-        await (unavailable if shown is None else shown.page)(scope, receive, send)
+        name = scope["path_params"]["name"]
+        group = next((each for each in self._groups if each.name == name), None)
+        shown = None if group is None else group.shown
+        await (_no_page(name, group) if shown is None else shown.page)(scope, receive, send)
+
+
+def _no_page(name: str, group: Kept | None) -> ASGIApp:
+    if group is None:
+        return JSONResponse({"reason": f"there is no group {name}"}, 404)
+    return JSONResponse({"reason": f"{name}: {group.fault or 'its controller has not begun yet'}"}, 503)
 
 
 class GroupsMetrics(Collector):
     """The figures of all groups, each family once."""
 
-    def __init__(self, groups: Sequence[Kept]) -> None:
+    def __init__(self, groups: Iterable[Kept]) -> None:
         self._groups = groups
 
     def describe(self) -> Iterator[Metric]:

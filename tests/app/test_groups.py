@@ -2,17 +2,18 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from app import groups
 from app.errors import KcgaError, UsageError
-from app.groups import GroupKeeper, Together, end, named
+from app.groups import GroupKeeper, Groups, Together, end, named, settings_files
 from app.settings import Settings
 from app.status.groups import make_groups_app
 from app.status.server import StatusServer
@@ -206,25 +207,101 @@ def test_the_command_takes_files_and_folders(monkeypatch: pytest.MonkeyPatch, tm
     controller([tmp_path], 9)
     controller(files)
     controller(files[:1])
-    assert ran == [(files, 9), (files, None), (files[:1], None)]
+    assert ran == [([tmp_path], 9), (files, None), (files[:1], None)]
+    assert settings_files([tmp_path]) == files
     with pytest.raises(UsageError, match=r"set controller\.max_consumers"):
         controller(files[:1], 9)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="there is no settings file in"):
-        controller([tmp_path / "empty"])
+        settings_files([tmp_path / "empty"])
+
+
+@pytest.fixture
+def followed(controllers: Controllers, tmp_path: Path) -> Iterator[Groups]:  # noqa: ARG001
+    """Those of a folder with two groups, both at work."""
+    write(tmp_path, "clicks", "orders")
+    groups = Groups([tmp_path], Together())
+    groups.look()
+    wait_until(lambda: at_work(groups) == ["clicks", "orders"])
+    yield groups
+    end(list(groups), PATIENTLY_S)
+
+
+def at_work(groups: Groups) -> list[str]:
+    return sorted(each.name for each in groups if each.shown is not None)
+
+
+def test_files_that_come_and_go_are_taken_up_and_the_others_are_left_alone(
+    controllers: Controllers, followed: Groups, tmp_path: Path
+) -> None:
+    with served(followed) as client:
+        assert client.get("/groups/views/").status_code == 404
+        write(tmp_path, "views")
+        followed.look_again()
+        wait_until(lambda: at_work(followed) == ["clicks", "orders", "views"])
+        assert client.get("/groups/views/api/state").json()["group"] == "views"
+        (tmp_path / "clicks.toml").unlink()
+        followed.look_again()
+        assert [row["name"] for row in client.get("/api/groups").json()] == ["orders", "views"]
+        assert client.get("/groups/clicks/api/state").json() == {"reason": "there is no group clicks"}
+        write(tmp_path, "clicks")
+
+        def again() -> bool:
+            """The former keeper of the group has to end first."""
+            followed.look_again()
+            return at_work(followed) == ["clicks", "orders", "views"]
+
+        wait_until(again)
+    assert sorted(controllers.begun) == ["clicks", "clicks", "orders", "views"]
+
+
+def test_a_file_that_changes_has_the_controller_of_its_group_alone_begin_anew(
+    controllers: Controllers, followed: Groups, tmp_path: Path
+) -> None:
+    file = tmp_path / "clicks.toml"
+    right = file.read_text()
+    file.write_text(right.replace('["orders"]', '["orders", "bills"]'))
+    followed.look_again()
+    assert controllers.begun.count("clicks") == 1, "it may be written still"
+    followed.look_again()
+    wait_until(lambda: controllers.begun.count("clicks") == 2 and at_work(followed) == ["clicks", "orders"])
+    file.write_text(right.replace("[kafka]", "[kafka]\nport = 9092"))
+    for _ in range(3):
+        followed.look_again()
+    (clicks,) = (each for each in followed if each.name == "clicks")
+    assert "kafka.port" in (clicks.fault or "")
+    assert at_work(followed) == ["clicks", "orders"], "it goes on with the settings of before"
+    file.write_text(right)
+    for _ in range(3):
+        followed.look_again()
+    wait_until(lambda: clicks.fault is None and at_work(followed) == ["clicks", "orders"])
+    assert (controllers.begun.count("clicks"), controllers.begun.count("orders")) == (3, 1)
+
+
+def test_files_that_cannot_be_told_apart_change_nothing(followed: Groups, tmp_path: Path) -> None:
+    (tmp_path / "two words.toml").write_text("")
+    with capture_logs() as logged:
+        for _ in range(2):
+            followed.look_again()
+    (line,) = logged
+    assert "two words.toml: the name of a settings file must be of letters" in line["reason"]
+    for file in tmp_path.glob("*.toml"):
+        file.unlink()
+    followed.look_again()
+    assert at_work(followed) == ["clicks", "orders"]
 
 
 @contextmanager
-def served(keepers: dict[str, GroupKeeper]) -> Iterator[httpx.Client]:
+def served(keepers: Iterable[GroupKeeper]) -> Iterator[httpx.Client]:
     server = StatusServer("127.0.0.1", 0)
-    app = make_groups_app(list(keepers.values()), process_registry())
+    app = make_groups_app(keepers, process_registry())
     with server.serve(app), httpx.Client(base_url=server.url, timeout=30) as client:
         yield client
 
 
 def test_the_page_has_a_table_of_all_and_the_page_of_each(controllers: Controllers, tmp_path: Path) -> None:
     controllers.failing["clicks"] = KcgaError("no Kafka broker answers")
-    with kept(write(tmp_path, "orders", "clicks", "views")) as keepers, served(keepers) as client:
+    with kept(write(tmp_path, "orders", "clicks", "views")) as keepers, served(keepers.values()) as client:
         wait_until(lambda: keepers["clicks"].fault is not None)
         wait_until(lambda: all(keepers[name].shown is not None for name in ("orders", "views")))
         rows = {row["name"]: row for row in client.get("/api/groups").json()}
@@ -247,7 +324,7 @@ def test_figures_of_all_groups_are_families_once_with_the_group_as_a_label(
     controllers: Controllers, tmp_path: Path
 ) -> None:
     controllers.failing["clicks"] = KcgaError("no Kafka broker answers")
-    with kept(write(tmp_path, "orders", "clicks", "views")) as keepers, served(keepers) as client:
+    with kept(write(tmp_path, "orders", "clicks", "views")) as keepers, served(keepers.values()) as client:
         wait_until(lambda: all(keepers[name].shown is not None for name in ("orders", "views")))
         for _ in range(2):
             lines = client.get("/metrics").text.splitlines()
