@@ -3,6 +3,7 @@
 Where Spark is, is one text: `sc://host:port` is a server's address, anything else a master (`local[2]`, `spark://...`).
 """
 
+import atexit
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -114,9 +115,14 @@ def release(session: SparkSession) -> None:
         try:
             session.client.release_session()
         finally:
-            session.client.close()
+            _close(session.client)
     except Exception as error:
         log.info("a session was not released", reason=brief(error))
+
+
+def _close(client: Any) -> None:
+    atexit.unregister(client.close)
+    client.close()
 
 
 def let_go(session: SparkSession) -> None:
@@ -215,11 +221,13 @@ def _on_server(remote: str, token: str | None) -> SparkSession:
     session = RemoteSession(connection=channel)
     # The client's own policy keeps trying for 10 minutes, during which its caller could say nothing of it.
     session.client.set_retry_policies([])
+    # Else it is closed by what Python does last, when no thread of gRPC's runs that this waits for.
+    atexit.register(session.client.close)
     try:
         for name, value in _OF_EACH_SESSION.items():
             session.conf.set(name, value)
     except Exception as error:
-        session.client.close()
+        _close(session.client)
         raise LakeError(f"no session on {remote}: {brief(error)}") from error
     return cast(SparkSession, session)  # another class, with the same methods
 

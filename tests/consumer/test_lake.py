@@ -1,6 +1,8 @@
 """Appends to real tables."""
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +30,7 @@ from domain.partitions import TopicPartition
 from tests.services import SharedSpark
 
 TODAY = date(2026, 1, 31)
+WITHIN_S = 600.0
 ANYWHERE = Span(0, 2**62)
 OpenLake = Callable[[str], Lake]
 
@@ -126,6 +129,22 @@ def test_an_account_shows_what_is_doubled_and_what_is_missing(
     lake.close()
     (account,) = verify(spark_server.remote, str(lake_root), ["data", "no-such-table"]).values()
     assert (account.doubled, account.missing) == (1, 3)
+
+
+LEAVES_OPEN = """\
+import sys
+from consumer.lake import Lake
+
+lake = Lake([sys.argv[1]], sys.argv[2], "group/1/a")
+lake.connect()
+lake.seal("data", "group/2/b")
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_leaves_a_lake_open_ends(spark_server: SharedSpark, lake_root: Path) -> None:
+    program = [sys.executable, "-c", LEAVES_OPEN, spark_server.remote, str(lake_root)]
+    assert subprocess.run(program, timeout=WITHIN_S, check=False).returncode == 0
 
 
 def test_a_server_that_is_not_there_is_named(lake_root: Path) -> None:
