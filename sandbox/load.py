@@ -47,7 +47,7 @@ _PRODUCER = {
     "queue.buffering.max.kbytes": 16 * 1024,
     "delivery.timeout.ms": 60_000,
     "topic.metadata.refresh.interval.ms": 10_000,
-    "log_level": 3,
+    "log_level": 0,  # what it has to tell is logged
 }
 
 

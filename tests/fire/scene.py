@@ -258,8 +258,7 @@ class Scene:
 
     def _produce(self) -> None:
         servers = self.settings.kafka.bootstrap_servers
-        quiet = {"log_level": "0"}
-        self._load_report = run_load(servers, self.profile, stop=self._load_over, seed=self._seed, client_config=quiet)
+        self._load_report = run_load(servers, self.profile, stop=self._load_over, seed=self._seed)
 
     def _end_consumers(self) -> None:
         fleet = LocalProcesses(

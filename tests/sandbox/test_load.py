@@ -85,12 +85,15 @@ def never() -> None:
     raise AssertionError("the load has not begun")
 
 
-def test_brokers_that_do_not_answer_are_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brokers_that_do_not_answer_are_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("sandbox.load._CONNECT_WITHIN_S", 0.5)
     nobody = f"{LOOPBACK}:{free_port()}"
     with pytest.raises(KcgaError, match=f"no Kafka broker answers at {nobody}") as raised:
         run_load(nobody, demo_profile(1.0), stop=threading.Event(), begins=never)
     assert "\n" not in str(raised.value)
+    assert "rdkafka" not in capfd.readouterr().err
 
 
 def test_a_generator_that_is_asked_to_end_still_reports_what_was_delivered(
