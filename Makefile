@@ -57,7 +57,7 @@ check: $(READY)  ## Style, types, which package may import which, spelling, and 
 hooks: $(READY)  ## What check does, before each commit
 	@$(BIN)/pre-commit install
 
-test-kills: $(READY)  ## Kills and freezes every part of the system, each while a plan is under way: ten minutes
+test-kills: $(READY)  ## Kills and freezes every part of the system, each while a plan is under way, with a lake and with a program: half an hour
 	@$(BIN)/python -m pytest tests/fire/kill_matrix.py $(ARGS)
 
 test-hard-times: $(READY)  ## Wrong clocks, a table that refuses (KCGA_REFUSES_S=300: so long), no leader, lost records, tokens that expire: half an hour

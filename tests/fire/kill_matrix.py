@@ -1,25 +1,31 @@
-"""Kill -9 and a freeze of each part of the system, each while a plan is under way, on three brokers and a real lake."""
+"""Kill -9 and a freeze of each part of the system, each while a plan is under way, on three brokers, and into a real
+lake or a program.
+"""
 
+import json
 import os
 import signal
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 import structlog
 
 from app.topics import Cluster
 from consumer.verify import verify
 from domain.assignment import ConsumerId
+from domain.messages import Action
 from domain.partitions import TopicPartition
 from sandbox.observer import Observer
 from sandbox.services import Services
 from sandbox.settings_file import CONSUMER_CAPACITY
 from tests.broker_cluster import BrokerCluster
-from tests.fire.group import WITHIN_S, Group, configure
-from tests.services import SharedSpark
+from tests.fire.group import FASTER, WITHIN_S, Group, configure
+from tests.sink_examples import Example
 
 log = structlog.get_logger()
 
@@ -28,6 +34,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures
 PARTITIONS = [TopicPartition("orders", number) for number in range(6)]
 CALM, BUSY = 0.4, 1.3
 """In consumers: one reads it all, then there must be two."""
+
+
+COUNT = """SELECT count(*), count(DISTINCT partition || '/' || "offset") FROM records"""
 
 
 def speeds(consumers: float) -> dict[TopicPartition, float]:
@@ -45,10 +54,23 @@ class PlannedGroup(Group):
         folder: has the settings, and takes the logs.
         brokers: that it runs on.
         spark: whose lake it writes to.
+        sink: the program and its arguments that it writes to instead, if any.
     """
 
-    def __init__(self, stack: ExitStack, folder: Path, brokers: BrokerCluster, spark: SharedSpark) -> None:
-        settings = configure(folder, Services(brokers.bootstrap_servers, spark.remote, ""), PARTITIONS)
+    def __init__(
+        self, stack: ExitStack, folder: Path, brokers: BrokerCluster, spark: str, sink: Sequence[str] | None
+    ) -> None:
+        services = Services(brokers.bootstrap_servers, spark, "")
+        other = (
+            FASTER
+            if sink is None
+            else FASTER
+            | {
+                f"spark_remote = {json.dumps(spark)}\n": 'sink = "command"\n',
+                f"lake_root = {json.dumps(str(folder / 'lake'))}\n": f"command = {json.dumps(sink)}\n",
+            }
+        )
+        settings = configure(folder, services, PARTITIONS, other)
         topics = {"orders": len(PARTITIONS)}
         Cluster(brokers.bootstrap_servers).create(topics)
         while not brokers.know(topics):
@@ -69,9 +91,22 @@ class PlannedGroup(Group):
 
     def begin_a_plan(self) -> None:
         """Changes the load, and returns when partitions are on their way from one consumer to another."""
+        self.change_load()
+        self.wait("a plan is under way", lambda: bool(self.sources))
+
+    def change_load(self) -> None:
+        """To what takes another number of consumers."""
         self._busy = not self._busy
         self.load.step(speeds(BUSY if self._busy else CALM))
-        self.wait("a plan is under way", lambda: bool(self.sources))
+
+    def settles(self, what: str) -> None:
+        """Waits until as many consumers read as the load takes, and have read what there was."""
+        self.wait(what, lambda: self._readers == (2 if self._busy else 1))
+        self.converges(what)
+
+    @property
+    def _readers(self) -> int:
+        return sum(1 for consumer in self.observer.snapshot().consumers if consumer.partitions and not consumer.silent)
 
     @property
     def sources(self) -> set[ConsumerId]:
@@ -105,6 +140,33 @@ def freeze(component: str, seconds: float) -> Callable[[PlannedGroup], None]:
         group.signal(component, signal.SIGCONT)
 
     return fault
+
+
+def strike(number: signal.Signals, when: str, action: Action) -> Callable[[PlannedGroup], None]:
+    """The controller is killed or frozen at a step of a hand-over, and another takes its place."""
+
+    def fault(group: PlannedGroup) -> None:
+        group.settles("the plan is carried out")
+        group.children["controller"].stop()
+        program = (sys.executable, "-m", "tests.fire.struck_controller", number.name, when, action)
+        group.start("controller", (*program, str(group.settings_file)))
+        struck = group.children.pop("controller")
+        group.children["struck"] = struck
+        group.change_load()
+        group.wait("it is struck", lambda: not struck.running or _is_frozen(struck.pid))
+        group.begin("controller")
+        group.settles("another controller goes on")
+        if number is signal.SIGSTOP:
+            os.kill(struck.pid, signal.SIGCONT)
+            group.wait("it sees that it is deposed", lambda: not struck.running)
+        group.children.pop("struck").stop()
+        assert struck.exit_code != 0
+
+    return fault
+
+
+def _is_frozen(pid: int) -> bool:
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
 
 
 def kill_consumer(group: PlannedGroup) -> None:
@@ -144,6 +206,12 @@ FAULTS: Mapping[str, Callable[[PlannedGroup], None]] = {
     "a consumer is killed": kill_consumer,
     "the monitor is killed": kill("monitor"),
     "the controller freezes": freeze("controller", 10.0),
+    **{
+        f"the controller gets {number.name} {when} it commands a {action}": strike(number, when, action)
+        for action in (Action.STOP, Action.START)
+        for when in ("before", "after")
+        for number in (signal.SIGKILL, signal.SIGSTOP)
+    },
     "a consumer freezes": freeze_consumer,
     "the monitor freezes": freeze("monitor", 5.0),
     "a broker is killed": kill_broker,
@@ -151,12 +219,20 @@ FAULTS: Mapping[str, Callable[[PlannedGroup], None]] = {
 }
 
 
-@pytest.mark.timeout(1200)
+def in_the_lake(group: PlannedGroup, spark: str) -> tuple[int, int]:
+    accounts = verify(spark, group.settings.consumer.lake_root, ["orders"]).values()
+    return sum(account.rows for account in accounts), sum(account.distinct_offsets for account in accounts)
+
+
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("sink", ["the lake", "a program"])
 def test_whatever_is_killed_or_frozen_during_a_plan_every_record_is_read_once_and_the_group_converges(
-    tmp_path: Path, broker_cluster: BrokerCluster, spark_server: SharedSpark
+    sink: str, tmp_path: Path, broker_cluster: BrokerCluster, request: pytest.FixtureRequest, example: Example
 ) -> None:
+    lake = sink == "the lake"
+    spark = request.getfixturevalue("spark_server").remote if lake else "sc://nowhere"
     with ExitStack() as stack:
-        group = PlannedGroup(stack, tmp_path, broker_cluster, spark_server)
+        group = PlannedGroup(stack, tmp_path, broker_cluster, spark, None if lake else example.command)
         for component in ("monitor", "controller"):
             group.begin(component)
         group.converges("the group begins")
@@ -177,8 +253,7 @@ def test_whatever_is_killed_or_frozen_during_a_plan_every_record_is_read_once_an
         group.converges("everything is read")
         group.observer.catch_up(WITHIN_S)
         readers, in_kafka = group.observer.most_readers(), group.in_kafka
-        accounts = verify(spark_server.remote, group.settings.consumer.lake_root, ["orders"]).values()
+        ((rows, distinct),) = [in_the_lake(group, spark)] if lake else example.held(COUNT)
     assert group.load.unacknowledged == 0
-    assert sum(account.distinct_offsets for account in accounts) == in_kafka == group.load.acknowledged > 0
-    assert sum(account.doubled for account in accounts) == 0
+    assert rows == distinct == in_kafka == group.load.acknowledged > 0
     assert readers.count == 1, readers
