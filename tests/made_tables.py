@@ -2,6 +2,9 @@
 
 from pyspark.sql import SparkSession
 
+from consumer.decide.location import in_sql
+from consumer.table import creation
+
 
 def make(session: SparkSession, table: str, columns: str) -> None:
     """An empty table of these columns, also in place of one."""
@@ -9,6 +12,7 @@ def make(session: SparkSession, table: str, columns: str) -> None:
     nothing.mode("overwrite").option("overwriteSchema", "true").save(table)
 
 
-def refuse(session: SparkSession, table: str, condition: str) -> None:
-    """Records for which this holds."""
-    session.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT odd CHECK (NOT ({condition}))")
+def constrain(session: SparkSession, table: str, condition: str, name: str = "odd") -> None:
+    """A table, made where there is none, that takes records only for which this holds."""
+    session.sql(creation(table))
+    session.sql(f"ALTER TABLE {in_sql(table)} ADD CONSTRAINT {name} CHECK ({condition})")

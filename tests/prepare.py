@@ -53,7 +53,7 @@ def _tell(console: Console, ended: threading.Event) -> None:
 
     def line() -> Text:
         minutes, seconds = divmod(int(time.monotonic() - began), 60)
-        return Text(f"Building what tests need of Go (once, about 6 minutes on 2 cores): {minutes}:{seconds:02}")
+        return Text(f"Building what tests need of Go (once, about 7 minutes on 2 cores): {minutes}:{seconds:02}")
 
     if console.is_terminal:
         with Live(line(), console=console, refresh_per_second=1, get_renderable=line):

@@ -22,8 +22,8 @@ from domain.messages import ParkedTopic
 from domain.partitions import TopicPartition
 from sandbox.services import Services
 from tests.fire.group import FASTER, configure
-from tests.fire.tables import make, refuse
 from tests.fire.witnessed_group import CALM, WitnessedGroup, partitions_of, speeds
+from tests.made_tables import constrain, make
 from tests.services import SharedBroker, SharedSpark
 
 pytestmark = [
@@ -65,10 +65,9 @@ class Tables:
         return self.at_fault[0].topic
 
     def create(self, group: WitnessedGroup) -> None:
-        picky = group.settings.consumer.table(self.picky[0].topic)
         make(self._session, group.settings.consumer.table(self.topic), f"{COLUMNS}, amount DATE")
-        make(self._session, picky, COLUMNS)
-        refuse(self._session, picky, f"offset IN {tuple(REFUSED)}")
+        picky = group.settings.consumer.table(self.picky[0].topic)
+        constrain(self._session, picky, f"offset NOT IN {tuple(REFUSED)}")
 
     def mend(self, group: WitnessedGroup) -> None:
         """Gives the column its type."""

@@ -16,11 +16,12 @@ from consumer.decide.reached import Reached
 from consumer.lake import Lake
 from consumer.session import open_session, release
 from consumer.sink import RefusedError, TableError
-from consumer.table import COLUMNS, creation, rows
+from consumer.table import COLUMNS, rows
 from consumer.verify import PartitionAccount, verify
 from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import Driver, StartConsumer
+from tests.made_tables import constrain
 from tests.services import SharedSpark
 
 TODAY = date(2026, 1, 31)
@@ -176,8 +177,7 @@ def test_records_that_are_refused_are_set_aside_and_all_others_of_all_topics_are
     other = create_topic(f"{data_topic}.other", partitions=1)
     refusing, taking = TopicPartition(data_topic, 0), TopicPartition(other, 0)
     table = location(str(lake_root), data_topic)
-    session.sql(creation(table))
-    session.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT odd CHECK (offset NOT IN (0, 700, 701, 1999))")
+    constrain(session, table, "offset NOT IN (0, 700, 701, 1999)")
     start_consumer(1, batch_bytes=5_000_000)
     driver.start([refusing, taking], driver.wait_for(lambda report: report.state is ConsumerState.READY))
     for partition in (refusing, taking):
@@ -203,8 +203,7 @@ def test_a_table_that_refuses_everything_has_its_topic_wait_until_it_is_mended(
     data_topic: str,
 ) -> None:
     refusing, table = TopicPartition(data_topic, 0), location(str(lake_root), data_topic)
-    session.sql(creation(table))
-    session.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT none CHECK (offset < 0)")
+    constrain(session, table, "offset < 0", "none")
     start_consumer(1, most_dead_letters=2)
     driver.start([refusing], driver.wait_for(lambda report: report.state is ConsumerState.READY))
     driver.produce(refusing, 0, 100)
@@ -231,8 +230,7 @@ def test_what_a_table_does_not_take_is_released_behind_what_is_there_and_its_rea
     other = create_topic(f"{data_topic}.other", partitions=1)
     refusing, taking = TopicPartition(data_topic, 0), TopicPartition(other, 0)
     table = location(str(lake_root), data_topic)
-    session.sql(creation(table))
-    session.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT some CHECK (offset < 50)")
+    constrain(session, table, "offset < 50", "some")
     driver.produce(refusing, 0, 100)
     start_consumer(1, most_dead_letters=2)
     reader = driver.wait_for(lambda report: report.state is ConsumerState.READY)

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from consumer.decide.claims import writer
-from consumer.decide.location import dead_letters, in_sql, is_name, location
+from consumer.decide.location import dead_letters, is_name, location
 from consumer.session import open_session, release
-from consumer.table import creation
 from consumer.verify import PartitionAccount
 from domain.messages import Action, ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartProcess
 from tests.consumer.consumer_program import ConsumerProgram
 from tests.consumer.table_files import accounts
+from tests.made_tables import constrain
 from tests.services import SharedSpark
 
 RECORDS = 2_000
@@ -187,8 +187,7 @@ def refusing(spark_server: SharedSpark, scene: Scene, by_name: None, partitions:
     del by_name  # it has said where the table is
     table = location(scene.root, partitions[0].topic)
     session = open_session(spark_server.remote)
-    session.sql(creation(table))
-    session.sql(f"ALTER TABLE {in_sql(table)} ADD CONSTRAINT odd CHECK (NOT (partition = 1 AND offset IN {REFUSED}))")
+    constrain(session, table, f"NOT (partition = 1 AND offset IN {REFUSED})")
     release(session)
 
 

@@ -38,7 +38,7 @@ from tests.fire.disk import SmallDisk
 from tests.fire.echo import Echo
 from tests.fire.faults import Fault, Kind
 from tests.fire.network import Network
-from tests.fire.tables import make, refuse
+from tests.made_tables import constrain, make
 
 MISFITS, PICKY = "misfits", "picky"
 """A topic whose table has a column of another type, until it is mended, and one whose table refuses a record in some
@@ -94,8 +94,7 @@ class Scene:
         if not sound:
             with session_for(self.spark_remote, self.settings.consumer.lake_root) as session:
                 make(session, self._table(MISFITS), f"{COLUMNS}, amount DATE")
-                make(session, self._table(PICKY), COLUMNS)
-                refuse(session, self._table(PICKY), f"offset % {REFUSED_OF} = {FIRST_REFUSED}")
+                constrain(session, self._table(PICKY), f"offset % {REFUSED_OF} <> {FIRST_REFUSED}")
         names = self.settings.topics
         topics = {names.metadata: self.settings.controller.highest_consumer + 1, names.write_speed: 1}
         self._echo = Echo(self.settings.kafka.bootstrap_servers, topics, seed)
