@@ -43,7 +43,7 @@ from tests.made_tables import constrain, make
 MISFITS, PICKY = "misfits", "picky"
 """A topic whose table has a column of another type, until it is mended, and one whose table refuses a record in some
 thousands."""
-REFUSED_OF, FIRST_REFUSED = 2000, 500
+REFUSED_OF, FIRST_REFUSED = 2000, 50
 _SPEED = 0.02
 """Of each of the two, in consumers."""
 RESTART_AFTER_S = 1.0
