@@ -15,6 +15,7 @@ CONTROL_PLANE, OWN_BROKERS, OWN_SPARK, WHOLE_SYSTEM = "control plane", "own brok
 GROUPS: Mapping[str, str] = {
     "tests/sandbox/test_services.py": OWN_BROKERS,
     "tests/cli/test_access_tokens.py": WHOLE_SYSTEM,
+    "tests/cli/test_cloud_tokens.py": OWN_BROKERS,
     "tests/cli/test_secure_cluster.py": OWN_BROKERS,
     "tests/cli/test_watch_away.py": OWN_BROKERS,
     "tests/consumer/test_consumer_faults.py": OWN_SPARK,
