@@ -118,7 +118,7 @@ def parse_options() -> Options:
     parser.add_argument("--partitions", type=int, default=1000)
     parser.add_argument("--iterations", type=int, default=2, metavar="N", help="measurements (%(default)s)")
     parser.add_argument("--delta", type=float, default=2.0, help="percent from one to the next (%(default)s)")
-    parser.add_argument("--limit", type=float, default=20.0, metavar="S", help="seconds for a plan (%(default)s)")
+    parser.add_argument("--limit", type=float, default=1.0, metavar="S", help="seconds for a plan (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="%(default)s")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the page (%(default)s)")
     add_busy(parser)
