@@ -32,12 +32,15 @@ from sandbox.chaos.chaos import Chaos, Target
 from sandbox.incident import Incident
 from sandbox.load_profile import LoadProfile, demo_profile
 from sandbox.observer import Observer
+from sandbox.ports import free_port_or
 from sandbox.server import READY_WITHIN_S
 from sandbox.services import Services
 from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
 from sandbox.summary import ClassCount, Summary, summarize
 from sandbox.supervisor import Supervisor
 
+STATUS_PORT = 8470
+"""Of the status page, where nothing else listens on it."""
 NO_PROGRESS_S = 120.0
 """After a fault a group begins to read again well within it, on a busy machine too."""
 LAG_SETTLES_S = 2.5
@@ -102,7 +105,9 @@ class Demonstration:
         self._oversized = oversized
         self._profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix, oversized=oversized)
         self._settings_file = folder / "settings.toml"
-        self._settings_file.write_text(settings_text(services, self._profile, folder, oversized=oversized))
+        status_port = free_port_or(STATUS_PORT)
+        text = settings_text(services, self._profile, folder, status_port=status_port, oversized=oversized)
+        self._settings_file.write_text(text)
         self._settings = load(self._settings_file)
         self._came: dict[str, set[ConsumerId]] = {each.name: set() for each in self._settings.of_controller.classes}
         """Consumers of each class that have read something."""

@@ -5,7 +5,6 @@ import secrets
 from pathlib import Path
 
 from sandbox.load_profile import LoadProfile
-from sandbox.ports import free_port_or
 from sandbox.services import Services
 
 CONSUMER_CAPACITY = 400_000
@@ -24,17 +23,17 @@ rate_limit = {CONSUMER_CAPACITY * 5 // 2}
 price = 3
 """
 
-STATUS_PORT = 8470
-"""Of the status page, where nothing else listens on it."""
 
-
-def settings_text(services: Services, profile: LoadProfile, folder: Path, *, oversized: bool = False) -> str:
+def settings_text(
+    services: Services, profile: LoadProfile, folder: Path, *, status_port: int = 0, oversized: bool = False
+) -> str:
     """The file's content.
 
     Args:
         services: what the group runs on.
         profile: of the load.
         folder: takes the lake and what the consumers leave.
+        status_port: of the status page; a free one if it is 0.
         oversized: a partition is, so there is a class of consumers that can read it.
     """
     topics = ", ".join(json.dumps(topic) for topic in profile.topics)
@@ -70,7 +69,7 @@ wait_time_secs = 3
 folder = {text(str(folder / "consumers"))}
 
 [http]
-controller_port = {free_port_or(STATUS_PORT)}
+controller_port = {status_port}
 monitor_port = 0
 consumer_port = 0
 token = {text(secrets.token_urlsafe(12))}
