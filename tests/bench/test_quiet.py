@@ -102,7 +102,8 @@ def test_the_page_names_the_load_and_whether_it_was_minded() -> None:
 
 
 def test_every_page_has_its_program_here() -> None:
-    assert {page.name for page in BENCHMARKS.glob("*.md")} == set(PAGES.values())
+    """But for those without a time in them, whose figures are the same on a busy machine."""
+    assert {page.name for page in BENCHMARKS.glob("*.md")} == {*PAGES.values(), "regret.md"}
 
 
 @pytest.mark.parametrize(("module", "page"), PAGES.items())
