@@ -91,7 +91,10 @@ class Registry:
         Raises:
             RegistryError: it does not answer, or talks nonsense.
         """
-        return list(self._answer(self._client.get_schema_types))
+        answer = self._answer(self._client.get_schema_types)
+        if not isinstance(answer, list):
+            raise RegistryError(f"the schema registry {self._url} answers without formats")
+        return [str(each) for each in answer]
 
     def _usable(self, number: int) -> Reader | MessageTypes:
         try:

@@ -19,4 +19,4 @@ def check_registry(settings: Settings) -> Iterator[Finding]:
             str(error), "correct consumer.registry_url and registry_client, or start the registry there"
         )
         return
-    yield Finding(f"the schema registry answers at {consumer.registry_url}: {', '.join(map(str, formats))}")
+    yield Finding(f"the schema registry answers at {consumer.registry_url}: {', '.join(formats)}")

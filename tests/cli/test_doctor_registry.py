@@ -18,5 +18,9 @@ def test_the_doctor_asks_the_registry_where_one_is_set() -> None:
         registry.answer = (401, b'{"error_code": 401, "message": "Unauthorized"}')
         (finding,) = check_registry(of_one)
         assert (finding.grade, "Unauthorized" in finding.what) == (Grade.FAULT, True)
+        for nonsense in (b"5", b'"AVRO"', b'{"formats": []}'):
+            registry.answer = (200, nonsense)
+            (finding,) = check_registry(of_one)
+            assert (finding.grade, "answers without formats" in finding.what) == (Grade.FAULT, True)
     (finding,) = check_registry(of_one)
     assert (finding.grade, "does not answer" in finding.what) == (Grade.FAULT, True)
