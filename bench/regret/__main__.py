@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from bench.figures import MOST_VALUES, write_page
+from bench.quiet import add_busy, await_quiet
 from bench.regret.foresight import MOST_PARTITIONS
 from bench.regret.loads import LOADS
 from bench.regret.page import page_of
@@ -26,6 +27,7 @@ QUICK = {"partitions": 8, "seeds": 2, "windows": 1, "changes": 3, "rounds": 5}
 
 def main() -> None:
     options = parse_options()
+    before = await_quiet(options.busy)
     span = Span(options.windows, options.changes)
     seeds = range(1, options.seeds + 1)
     jobs = [
@@ -44,7 +46,7 @@ def main() -> None:
             advance(f"{outcome.load}, seed {outcome.seed}")
     options.folder.mkdir(parents=True, exist_ok=True)
     write_csv(outcomes, options.folder / "regret.csv")
-    page = page_of(outcomes, options, time.monotonic() - began)
+    page = page_of(outcomes, options, time.monotonic() - began, before)
     write_page(options.folder / "regret.md", page)
 
 
@@ -73,6 +75,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=cores, metavar="N", help="at one time (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="to see that it works: 8 partitions, 2 seeds, 4 steps")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
+    add_busy(parser)
     options = parser.parse_args()
     options = argparse.Namespace(**{**vars(options), **(QUICK if options.quick else {})})
     for name, most in {"partitions": MOST_PARTITIONS, "seeds": MOST_VALUES, "windows": 100, "changes": 100}.items():

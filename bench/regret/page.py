@@ -6,13 +6,14 @@ from itertools import product
 from statistics import fmean
 
 from bench.figures import interval, markdown_table, percent, run_facts
+from bench.quiet import LoadBefore
 from bench.regret.policies import DECIDED, SHARES, WARM_UP, WEIGHTS, Outcome, Span, exact
 from heuristics import HEURISTICS
 
 _WITH_SHARE = "exact@lambda'/share"
 
 
-def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: float) -> str:
+def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: float, before: LoadBefore) -> str:
     loads = {load: [o for o in outcomes if o.load == load] for load in dict.fromkeys(o.load for o in outcomes)}
     span = Span(options.windows, options.changes)
     gap = max((1 - bound / relaxed for o in outcomes for bound, relaxed in o.least.values()), default=None)
@@ -44,7 +45,7 @@ def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: f
         "`exact@x` decides each step with lambda x, to its optimum, whatever lambda is paid. `lambda'` is the x, and "
         "`share` the share of a consumer up to which it is given partitions, that cost least on the *other* seeds of "
         "the load: a policy that knows what kind of load it has, and no more.",
-        run_facts("bench.regret", None, facts),
+        run_facts("bench.regret", before, facts),
     ]
     for load, of_load in loads.items():
         sections += [f"## {load[0].upper()}{load[1:]}", *_of_load(of_load)]

@@ -157,7 +157,7 @@ def test_an_interval_is_that_of_a_textbook() -> None:
 
 @pytest.mark.slow(8)
 def test_the_page_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = ["regret", "--quick", "--loads", "ramps", "--processes", "1", "--folder", str(tmp_path)]
+    arguments = ["regret", "--quick", "--loads", "ramps", "--processes", "1", "--busy", "--folder", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", arguments)
     main()
     page = (tmp_path / "regret.md").read_text(encoding="utf-8")
