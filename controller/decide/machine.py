@@ -331,7 +331,7 @@ class Controller:
 
     def _renew(self) -> list[Command]:
         """Once all is at rest, a consumer that did not begin as consumers begin now is replaced."""
-        if not self._done or self._question is not None or self._creating or self._holds:
+        if self._question is not None or self._creating or self._holds:
             return []
         decision = self._decider.renew(self._now, self._plan + 1)
         if decision is None:

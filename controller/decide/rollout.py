@@ -57,7 +57,8 @@ class Rollout:
         alive = {member.consumer for member in counted_on}
         plan = desired.by_consumer
         at_rest = all(
-            member.known_to_read == frozenset(plan.get(member.consumer, ()))
+            member.held == frozenset(plan.get(member.consumer, ()))
+            and not member.pending
             and (member.accepts_partitions if member.consumer in self.outdated else member.state is ConsumerState.READY)
             for member in counted_on
         )

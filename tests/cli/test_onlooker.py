@@ -313,6 +313,9 @@ def test_who_looks_on_knows_when_nobody_has_to_read(
 
 @pytest.mark.explores
 @settings(max_examples=examples(30), deadline=None)
+@example(  # a controller that began deleted the consumer that was to replace another, and then had one made
+    seed=0, chaos=0.0, spares=0, pinned={}, happenings=["another revision", "another revision", "another controller"]
+)
 @given(
     seed=st.integers(0, 2**32),
     chaos=st.sampled_from([0.0, 0.0, 0.2]),
@@ -336,6 +339,12 @@ def test_who_looks_on_knows_of_which_class_each_consumer_is(
 
 @pytest.mark.explores
 @settings(max_examples=examples(30), deadline=None)
+@example(  # the last of a plan was carried out just as a decision was due, and a consumer to be replaced
+    seed=8001,
+    chaos=0.0,
+    climbs=[(36, [0.0, 0.0, 0.0]), (165, [0.0, 0.0, 0.0])],
+    happenings=["a backlog", "a revision that fails", "load", "load"],
+)
 @given(
     seed=st.integers(0, 2**32),
     chaos=st.sampled_from([0.0, 0.0, 0.2]),
