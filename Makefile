@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 # Tests wait most of their time: many at once keep the processors busy. Which must not: tests/side_by_side.py.
 SIDE_BY_SIDE := --numprocesses $(shell echo $$((2 * $$(nproc))))
 
-.PHONY: up test tests unit pythons coverage tools test-keda test-pods test-kills test-hard-times guards check hooks docs reference chart changelog release dist images pictures format image bench fire lock clean
+.PHONY: up test tests unit explore pythons coverage tools test-keda test-pods test-kills test-hard-times guards check hooks docs reference chart changelog release dist images pictures format image bench fire lock clean
 
 up: $(READY)  ## A real broker, a real lake, changing load: watch kcga scale (ARGS="--for 120" ends by itself)
 	@$(BIN)/kcga up $(ARGS)
@@ -24,6 +24,9 @@ tests: $(READY)
 
 unit: $(READY)  ## For every save: what needs no service, within a minute
 	@$(BIN)/python -m pytest -m "not integration and not slow" --hypothesis-profile quick --numprocesses $$(nproc) $(ARGS)
+
+explore: $(READY)  ## What goes through chance's states, through ten times as many as in make test, new ones each time: half an hour
+	@$(BIN)/python -m pytest -m explores --hypothesis-profile deep --numprocesses $$(nproc) $(ARGS)
 
 pythons:  ## The unit tests on every Python that kcga runs on and that is here, each in an environment of its own
 	@failed=; for version in $(PYTHONS); do \
