@@ -1,10 +1,10 @@
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from consumer.decide.columns import OF_EVERY_RECORD
-from consumer.decide.evolution import IncompatibleError, column_of, columns_of, field_of, in_sql, merged, of_fields
+from consumer.decide.evolution import IncompatibleError, column_of, columns_of, field_of, merged, of_fields
 
 INT, BIGINT, FLOAT, DOUBLE, STRING = pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string()
 
@@ -58,6 +58,7 @@ def test_what_no_type_takes_is_named_with_both(there: pa.DataType, new: pa.DataT
         merged(*(pa.struct([("order", pa.struct([("a", kind)]))]) for kind in (there, new)))
 
 
+@example(pa.list_(pa.struct([("a", INT)])), pa.list_(pa.struct([("b", INT)])))
 @given(kinds, kinds)
 def test_what_takes_both_takes_each_of_them_and_is_the_same_whoever_comes_first(
     one: pa.DataType, other: pa.DataType
@@ -73,10 +74,13 @@ def test_what_takes_both_takes_each_of_them_and_is_the_same_whoever_comes_first(
     assert merged(one, one) == one
 
 
-def _sorted(kind: pa.DataType) -> str:
+def _sorted(kind: pa.DataType) -> pa.DataType:
+    """With the fields of each struct in the order of their names."""
     if pa.types.is_struct(kind):
-        return str(sorted((field.name, _sorted(field.type)) for field in kind))
-    return in_sql(kind)
+        return pa.struct([(field.name, _sorted(field.type)) for field in sorted(kind, key=lambda field: field.name)])
+    if pa.types.is_list(kind):
+        return pa.list_(_sorted(kind.value_type))
+    return pa.map_(kind.key_type, _sorted(kind.item_type)) if pa.types.is_map(kind) else kind
 
 
 def test_a_schema_has_its_own_columns_as_wide_as_those_that_are_there() -> None:
