@@ -55,7 +55,7 @@ def not_foretold(settings: Settings) -> list[str]:
     Raises:
         KcgaError: the cluster does not answer.
     """
-    return not_foretold_of(settings.controller, on_topics(settings))
+    return not_foretold_of(settings.of_controller, on_topics(settings))
 
 
 def not_foretold_of(settings: ControllerSettings, came: Sequence[Came]) -> list[str]:

@@ -59,28 +59,6 @@ def test_a_run_of_so_many_seconds_on_a_cluster_that_is_there_ends_by_itself_and_
     assert not list(temporary.glob("kcga-*"))
 
 
-@pytest.mark.slow(160)
-@pytest.mark.timeout(1800)
-def test_a_partition_that_outgrows_a_consumer_has_a_larger_one_for_so_long(tmp_path: Path) -> None:
-    with running_up(tmp_path, "--oversized", "--output", "json") as (process, shown, temporary):
-
-        def counted() -> list[str]:
-            """Each line that says how many consumers there are."""
-            return [line for line in shown.read_text().splitlines() if " written, lag " in line]
-
-        wait_until(lambda: "(1 large)" in shown.read_text(), process, shown)
-        wait_until(lambda: "(1 large)" not in counted()[-1], process, shown)
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=800)
-    assert process.returncode == 0, shown.read_text()
-    summary = json.loads(output)
-    assert summary["ok"]
-    assert summary["produced"] == summary["distinct"] > 0
-    assert min(summary["classes"]["large"].values()) >= 1
-    assert "large ones" in shown.read_text()
-    assert not list(temporary.glob("kcga-*"))
-
-
 def test_a_run_that_is_interrupted_while_it_starts_leaves_nothing_behind(tmp_path: Path) -> None:
     with running_up(tmp_path) as (process, shown, temporary):
         wait_until(lambda: bool(list(temporary.glob("kcga-*/spark"))), process, shown)

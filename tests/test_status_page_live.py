@@ -1,5 +1,7 @@
 """One run of `kcga up`, until the load has risen and fallen: its status page in a real browser, and what it leaves.
 
+One partition outgrows a consumer meanwhile, so there are two classes of them.
+
 `make pictures` puts the pictures of the page into docs/images; otherwise they go into the test's own folder.
 """
 
@@ -66,7 +68,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
         leaves_no_process(monkeypatch),
-        running_up(folder, "--output", "json") as (process, shown, temporary),
+        running_up(folder, "--oversized", "--output", "json") as (process, shown, temporary),
     ):
         wait_until(lambda: "Status page: http://" in shown.read_text(), process, shown)
         (url,) = re.findall(r"Status page: (http://\S+)", shown.read_text())
@@ -118,6 +120,15 @@ def test_what_is_recorded_of_the_run_is_decided_alike_in_a_simulation(up: Up) ->
     assert_simulated_alike(folder / "settings.toml", up.shown.with_name("speeds.csv"))
 
 
+def test_a_partition_that_outgrows_a_consumer_has_a_larger_one_for_so_long(up: Up) -> None:
+    def counted() -> list[str]:
+        """Each line that says how many consumers there are."""
+        return [line for line in up.shown.read_text().splitlines() if " written, lag " in line]
+
+    wait_until(lambda: "(1 large)" in up.shown.read_text(), up.process, up.shown)
+    wait_until(lambda: "(1 large)" not in counted()[-1], up.process, up.shown)
+
+
 def test_the_group_follows_the_load_and_the_lake_has_every_record_once(up: Up) -> None:
     """It ends in order where somebody interrupts it. `kcga plan` could have told each decision before it was made."""
     wait_until(lambda: has_scaled_down(up.url), up.process, up.shown)
@@ -133,8 +144,10 @@ def test_the_group_follows_the_load_and_the_lake_has_every_record_once(up: Up) -
     assert summary["duplicates"] == 0
     assert summary["max_readers"] == 1
     assert min(summary["scale_ups"], summary["scale_downs"], summary["migrations"]) >= 1
+    assert min(summary["classes"]["large"].values()) >= 1
     assert summary["restarts"] == {}, shown
     assert {"rscore", "highest_lag"} <= summary.keys()
+    assert "large ones" in shown
     assert "every check passed" in shown
     assert not list(up.temporary.glob("kcga-*"))
 

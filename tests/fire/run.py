@@ -162,7 +162,7 @@ def run(seconds: float, seed: int, folder: Path, say: Callable[[str], None], *, 
                 most_readers=witness.most_readers.count,
                 converged_after_s=converged_after_s,
                 decisions=len(decisions),
-                not_foretold=tuple(not_foretold_of(scene.settings.controller, said)),
+                not_foretold=tuple(not_foretold_of(scene.settings.of_controller, said)),
                 picture="\n".join([picture, scene.began, *map(_outlined, decisions[-DECISIONS_SHOWN:])]),
             )
         return replace(outcome, left_behind=_left_behind(mark))
