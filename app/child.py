@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -29,6 +30,16 @@ _GUARD = 'read -r _; kill -s KILL -- "-$1"'
 """Reading ends when the last writer of the pipe is gone: that is kcga, whichever way it died."""
 
 
+LISTENER = "KCGA_LISTENER_{port}"
+"""The environment variable by which a child finds the socket that it was given for this port: its descriptor."""
+
+
+def given_listener(port: int) -> socket.socket | None:
+    """The socket that this process was given to serve the port, once."""
+    descriptor = os.environ.pop(LISTENER.format(port=port), None)
+    return None if descriptor is None else socket.socket(fileno=int(descriptor))
+
+
 class Child:
     """One program, which can be started once. A context starts it on entry, if that is not done, and stops it on exit.
 
@@ -39,6 +50,8 @@ class Child:
         output: the file that takes its standard output, emptied first.
         folder: its working directory; kcga's own if not given.
         environment: all of its environment variables; kcga's own if not given.
+        listener: a socket that listens, for it to serve: its port is nobody else's before it begins, nor before another
+            process of it does.
         stop_within_s: how long it may take to end once asked to; then it is killed.
     """
 
@@ -51,6 +64,7 @@ class Child:
         output: Path | None = None,
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        listener: socket.socket | None = None,
         stop_within_s: float = 15.0,
     ) -> None:
         self.name = name
@@ -59,6 +73,7 @@ class Child:
         self._output = output
         self._folder = folder
         self._environment = None if environment is None else dict(environment)
+        self._listener = listener
         self._stop_within_s = stop_within_s
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -74,6 +89,7 @@ class Child:
             output=self._output,
             folder=self._folder,
             environment=self._environment,
+            listener=self._listener,
             stop_within_s=self._stop_within_s,
         )
 
@@ -86,6 +102,11 @@ class Child:
         if self._process is not None:
             raise RuntimeError(f"{self.name} was started before")
         try:
+            environment, handed = self._environment, []
+            if self._listener is not None:
+                handed = [self._listener.fileno()]
+                variable = LISTENER.format(port=self._listener.getsockname()[1])
+                environment = {**(os.environ if environment is None else environment), variable: str(handed[0])}
             self.log.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.ExitStack() as files:
                 log = files.enter_context(self.log.open("ab"))
@@ -96,7 +117,8 @@ class Child:
                     stdout=output,
                     stderr=log,
                     cwd=self._folder,
-                    env=self._environment,
+                    env=environment,
+                    pass_fds=handed,
                     start_new_session=True,
                 )
             self._guard = subprocess.Popen(

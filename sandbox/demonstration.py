@@ -2,10 +2,11 @@
 
 import json
 import math
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -32,7 +33,7 @@ from sandbox.chaos.chaos import Chaos, Target
 from sandbox.incident import Incident
 from sandbox.load_profile import LoadProfile, demo_profile
 from sandbox.observer import Observer
-from sandbox.ports import free_port_or
+from sandbox.ports import listen_on
 from sandbox.server import READY_WITHIN_S
 from sandbox.services import Services
 from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
@@ -105,10 +106,16 @@ class Demonstration:
         self._oversized = oversized
         self._profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix, oversized=oversized)
         self._settings_file = folder / "settings.toml"
-        status_port = free_port_or(STATUS_PORT)
-        text = settings_text(services, self._profile, folder, status_port=status_port, oversized=oversized)
+        page = listen_on(STATUS_PORT)
+        host, port = page.getsockname()
+        text = settings_text(services, self._profile, folder, status_port=port, oversized=oversized)
         self._settings_file.write_text(text)
         self._settings = load(self._settings_file)
+        self._page: socket.socket | None = page
+        """The controller serves it, whichever process that is: the port is this run's before its address is told."""
+        if (host, port) != (self._settings.http.host, self._settings.http.controller_port):
+            page.close()  # the environment says where else the page is
+            self._page = None
         self._came: dict[str, set[ConsumerId]] = {each.name: set() for each in self._settings.of_controller.classes}
         """Consumers of each class that have read something."""
         self._went: dict[str, set[ConsumerId]] = {name: set() for name in self._came}
@@ -122,8 +129,8 @@ class Demonstration:
         Raises:
             KcgaError: a component keeps ending by itself, or what is needed for the proof cannot be had.
         """
-        _create_topics(self._settings, self._profile)
-        with ExitStack() as stack:
+        with self._page or nullcontext(), ExitStack() as stack:
+            _create_topics(self._settings, self._profile)
             observer = stack.enter_context(
                 Observer(
                     self._services.bootstrap_servers,
@@ -185,7 +192,8 @@ class Demonstration:
     def _component(self, name: str) -> Child:
         component = name.removeprefix("the ")
         arguments = command(component, "--settings", str(self._settings_file))
-        return Child(name, arguments, self._folder / f"{component}.log")
+        listener = self._page if name == CONTROLLER else None
+        return Child(name, arguments, self._folder / f"{component}.log", listener=listener)
 
     def _chaos(self, supervisor: Supervisor) -> Chaos:
         names = [MONITOR, CONTROLLER, *(server.title for server in self._services.servers)]

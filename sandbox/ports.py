@@ -17,15 +17,12 @@ def free_port() -> int:
         return port
 
 
-def free_port_or(wanted: int) -> int:
-    """`wanted` if nothing listens on it, else any other port."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, wanted))
-        except OSError:
-            return free_port()
-    return wanted
+def listen_on(wanted: int) -> socket.socket:
+    """A socket that listens on `wanted`, or on any other port if something else does: for a child, which serves."""
+    try:
+        return socket.create_server((LOOPBACK, wanted))
+    except OSError:
+        return socket.create_server((LOOPBACK, 0))
 
 
 def require_free(port: int, of: str) -> int:

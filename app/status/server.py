@@ -12,6 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from app.child import given_listener
 from app.status.hosts import KnownHosts
 
 log = structlog.get_logger(__name__)
@@ -47,7 +48,7 @@ class StatusServer:
     ) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            self._socket = socket.create_server((host, port), family=family, reuse_port=False)
+            self._socket = given_listener(port) or socket.create_server((host, port), family=family)
         except OSError as error:
             raise PortError(f"{host}:{port} cannot be listened on: {error.strerror or error}") from error
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # connections have it from the socket that they come by

@@ -2,13 +2,16 @@
 
 import json
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import httpx
 import pytest
 
+from app.child import Child
 from app.status import app
 from app.status import server as of_server
 from app.status.app import make_app
@@ -73,6 +76,28 @@ def test_a_port_that_is_taken_is_one_clear_line(server: StatusServer) -> None:
     port = int(server.url.rpartition(":")[2])
     with pytest.raises(PortError, match=f"127.0.0.1:{port} cannot be listened on"):
         StatusServer("127.0.0.1", port)
+
+
+SERVES = """
+import sys
+import threading
+from starlette.responses import PlainTextResponse
+from app.status.server import StatusServer
+with StatusServer("127.0.0.1", int(sys.argv[1])).serve(PlainTextResponse(sys.argv[2])):
+    threading.Event().wait()
+"""
+
+
+def test_a_child_serves_the_socket_that_it_is_given_and_so_does_the_next_one(tmp_path: Path) -> None:
+    """Nobody else can have the port before, between and after."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        for which in ("first", "second"):
+            with pytest.raises(PortError):
+                StatusServer("127.0.0.1", port)
+            command = [sys.executable, "-c", SERVES, str(port), which]
+            with Child("the page", command, tmp_path / "log", listener=listener):
+                assert httpx.get(f"http://127.0.0.1:{port}/", timeout=300).text == which
 
 
 def test_an_address_that_is_none_is_one_clear_line() -> None:

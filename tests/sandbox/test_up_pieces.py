@@ -2,7 +2,8 @@
 
 import io
 import json
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from domain.partitions import TopicPartition
 from sandbox import demonstration
 from sandbox.demonstration import Demonstration
 from sandbox.load_profile import Course, LoadProfile, demo_profile
+from sandbox.ports import free_port, listens
 from sandbox.services import Services
 from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
 from sandbox.summary import Summary
@@ -99,13 +101,21 @@ def test_a_folder_with_something_in_it_is_not_written_to(runs: type[FakeDemonstr
     assert [file.name for file in tmp_path.iterdir()] == ["mine"]
 
 
-@pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Demonstration:
-    profile = LoadProfile({TopicPartition("orders", 0): Course(((0, 100), (20, 100), (40, 300), (60, 100)))})
+@contextmanager
+def demonstration_in(folder: Path) -> Iterator[Demonstration]:
+    """One that is not run."""
     console = Console(file=io.StringIO())
-    demo = Demonstration(tmp_path, SERVICES, console, Interrupts(), partial(LiveView, console), seconds=None, seed=0)
-    monkeypatch.setattr(demo, "_profile", profile)
-    return demo
+    demo = Demonstration(folder, SERVICES, console, Interrupts(), partial(LiveView, console), seconds=None, seed=0)
+    with demo._page or nullcontext():
+        yield demo
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Demonstration]:
+    profile = LoadProfile({TopicPartition("orders", 0): Course(((0, 100), (20, 100), (40, 300), (60, 100)))})
+    with demonstration_in(tmp_path) as demo:
+        monkeypatch.setattr(demo, "_profile", profile)
+        yield demo
 
 
 def test_the_load_is_called_what_it_does(made: Demonstration) -> None:
@@ -119,6 +129,31 @@ def test_the_settings_of_a_run_can_be_read_again(made: Demonstration, tmp_path: 
     assert settings.kafka.group == "kcga-up-1.kcga"
     assert settings.consumer.spark == "sc://127.0.0.1:1"
     assert settings.http.token is not None
+
+
+def test_of_two_runs_that_begin_at_once_each_has_a_page_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = free_port()
+    monkeypatch.setattr(demonstration, "STATUS_PORT", usual)
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+    with demonstration_in(folders[0]), demonstration_in(folders[1]):
+        ports = [load(folder / "settings.toml").http.controller_port for folder in folders]
+        assert ports[0] == usual
+        assert ports[1] not in (usual, 0)
+        assert all(map(listens, filter(None, ports)))
+
+
+def test_where_the_environment_says_where_the_page_is_its_controller_alone_listens_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = free_port()
+    monkeypatch.setenv("KCGA_HTTP__CONTROLLER_PORT", str(elsewhere))
+    with demonstration_in(tmp_path) as demo:
+        assert demo._settings.http.controller_port == elsewhere
+        assert not listens(elsewhere)
 
 
 def test_an_oversized_partition_has_a_class_that_reads_it_and_no_other_partition_needs_one(tmp_path: Path) -> None:
