@@ -2,7 +2,8 @@
 
 A guard is broken by one small change of the product's code, in a copy of the working tree. There the tests that are
 named for it must fail, and fail by what they assert; unbroken, all of them must pass. Without a guard that is tested in
-this way a test could pass for ever and prove nothing. Prints a page in Markdown; docs/guards.md is one.
+this way a test could pass for ever and prove nothing. Prints a page in Markdown; docs/guards.md is one. It has all
+guards, and the day on which each was broken last: those that are not broken this time keep theirs.
 """
 
 import argparse
@@ -14,15 +15,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.figures import markdown_table, run_facts
+from bench.figures import markdown_table
 
 ROOT = Path(__file__).parents[1]
 WITHOUT_SERVICES = "not integration and not slow"
@@ -32,6 +34,7 @@ TESTS_FAILED = 1
 SUMMARY = re.compile(r"^\d+ .* in [\d.]+s\b.*$", re.MULTILINE)
 """What pytest prints last, though clients may say something after it: 1 failed, 2 passed in 3.4s."""
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|deselected)")
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 LONGEST_S = 1800.0
 SIDE_BY_SIDE = 2 * (os.cpu_count() or 1)
 """How many guards are broken at once, each in a copy of its own: tests on services wait most of their time."""
@@ -653,24 +656,29 @@ class Outcome(NamedTuple):
 def main() -> None:
     options = parse_options()
     kinds = [kind for kind in ("unit", "services") if getattr(options, kind)] or ["unit", "services"]
-    guards = [guard for guard in GUARDS if not options.only or options.only in f"{guard.name} {guard.file}"]
+    asked = [guard for guard in GUARDS if any(text in f"{guard.name} {guard.file}" for text in options.only)]
+    guards = asked if options.only else GUARDS
     if not guards:
-        sys.exit(f"no guard has {options.only!r} in its name or its file")
+        sys.exit(f"no guard has {' or '.join(map(repr, options.only))} in its name or its file")
     wrong = check(guards, kinds)
     if wrong:
         sys.exit("\n".join(wrong))
-    text = page(guards, kinds)
+    seen = seen_on(options.page.read_text(encoding="utf-8")) if options.page and options.page.exists() else {}
+    if set(kinds) == {"unit", "services"}:
+        seen |= dict.fromkeys((guard.name for guard in guards), f"{datetime.now(tz=UTC):%Y-%m-%d}")
     if options.page is None:
-        print(text)
+        print(page(seen), end="")
     else:
-        options.page.write_text(f"{text}\n", encoding="utf-8")
+        options.page.write_text(page(seen), encoding="utf-8")
 
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.guards", description=__doc__)
     parser.add_argument("--unit", action="store_true", help="only tests without services")
     parser.add_argument("--services", action="store_true", help="only tests on real services")
-    parser.add_argument("--only", metavar="TEXT", help="only guards with this in their name or file")
+    parser.add_argument(
+        "--only", metavar="TEXT", action="append", default=[], help="only guards with this in their name or file"
+    )
     parser.add_argument("--page", type=Path, metavar="FILE", help="where the page goes, if all is as it must be")
     return parser.parse_args()
 
@@ -772,23 +780,25 @@ def copied() -> Iterator[Path]:
         yield Path(folder)
 
 
-def page(guards: Sequence[Guard], kinds: Sequence[str]) -> str:
-    seen = {
-        ("unit", "services"): "every test that is named here",
-        ("unit",): "the tests without services; those on real services were not run this time",
-        ("services",): "the tests on real services; those without were not run this time",
-    }
-    facts = [("Guards", str(len(guards))), ("Seen to fail", seen[tuple(kinds)])]
+def seen_on(page: str) -> dict[str, str]:
+    """On which day each guard of a page was broken last."""
+    rows = (line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| "))
+    return {row[0]: row[-1] for row in rows if DAY.fullmatch(row[-1])}
+
+
+def page(seen: Mapping[str, str]) -> str:
+    """All guards, and the days on which they were seen to be missed."""
     rows = [
         (
             guard.name,
             f"{guard.broken_by} (`{guard.file}`)",
             cell(guard.unit),
             cell(guard.services),
+            seen.get(guard.name, "never"),
         )
-        for guard in guards
+        for guard in GUARDS
     ]
-    headings = ("guard", "broken by", "a test without services that fails", "a test on real services that fails")
+    headings = ("guard", "broken by", "tests without services that fail", "tests on real services that fail", "seen on")
     return f"""# What breaks where a guard is broken
 
 That each record is read once rests on guards ([exactly once](decisions/0007-exactly-once.md),
@@ -796,9 +806,11 @@ That each record is read once rests on guards ([exactly once](decisions/0007-exa
 purpose, by one small change of the code, and tests must fail. The models do the same with the protocol itself
 (`tests/controller/test_handover_model.py`, `tests/consumer/test_exactly_once_model.py`).
 
-{run_facts("tests.guards", None, facts)}
+`python -m tests.guards --page docs/guards.md` breaks them all; with `--only TEXT`, those with this in their name or
+file. The last column has the last day on which each test of the row was seen to fail.
 
-{markdown_table(headings, rows, words=len(headings))}"""
+{markdown_table(headings, rows, words=len(headings))}
+"""
 
 
 def cell(tests: Iterable[str]) -> str:
