@@ -77,6 +77,36 @@ def ready(report: ConsumerReport, number: int = 1) -> bool:
     return report.consumer == number and report.state is ConsumerState.READY
 
 
+def told_to_read(driver: Driver, start_consumer: StartConsumer, read: list[TopicPartition]) -> ConsumerReport:
+    """A consumer that is told to read a partition of 100 records."""
+    driver.produce(read[0], 0, 100)
+    start_consumer(1)
+    reader = driver.wait_for(ready)
+    driver.start(read, reader)
+    return reader
+
+
+def two(driver: Driver, start_consumer: StartConsumer) -> tuple[ConsumerReport, ConsumerReport]:
+    """Two consumers that read nothing yet."""
+    start_consumer(1)
+    start_consumer(2)
+    return driver.wait_for(ready), driver.wait_for(lambda report: ready(report, 2))
+
+
+def appends_are_held_up(monkeypatch: pytest.MonkeyPatch, *refusals: TableError) -> HeldUp:
+    """Those that come after the refusals."""
+    held_up, append, refused = HeldUp(), Lake.append, iter(refusals)
+
+    def append_late(*arguments: Any) -> None:
+        if (refusal := next(refused, None)) is not None:
+            raise refusal
+        held_up.hold()
+        append(*arguments)
+
+    monkeypatch.setattr(Lake, "append", append_late)
+    return held_up
+
+
 def test_a_consumer_begins_reads_what_it_is_told_to_and_leaves(
     driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], accounts: Accounts
 ) -> None:
@@ -200,10 +230,7 @@ def test_a_partition_that_moves_is_read_on_without_a_gap_or_a_doubling(
     moves = partitions[0]
     driver.produce(moves, 0, 20_000)
     driver.produce(partitions[1], 0, 2_000)
-    start_consumer(1)
-    start_consumer(2)
-    first = driver.wait_for(ready)
-    second = driver.wait_for(lambda report: ready(report, 2))
+    first, second = two(driver, start_consumer)
     driver.start(partitions[:2], first)
     driver.wait_for(lambda report: report.cycle is not None)
 
@@ -233,10 +260,7 @@ def test_a_partition_that_comes_back_is_read_on_from_where_the_other_left_it(
     driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], accounts: Accounts
 ) -> None:
     moves = partitions[0]
-    start_consumer(1)
-    start_consumer(2)
-    first = driver.wait_for(ready)
-    second = driver.wait_for(lambda report: ready(report, 2))
+    first, second = two(driver, start_consumer)
     for number, reader in enumerate((first, second, first)):
         driver.start([moves], reader)
         driver.produce(moves, number * 100, 100)
@@ -308,10 +332,7 @@ def started_late_and_read_by_another(
 ) -> tuple[ConsumerReport, ConsumerReport]:
     """The first consumer is stopped while its take-over is held up, and the second one reads 1,000 records."""
     driver.produce(moves[0], 0, 1_000)
-    start_consumer(1)
-    start_consumer(2)
-    first = driver.wait_for(ready)
-    second = driver.wait_for(lambda report: ready(report, 2))
+    first, second = two(driver, start_consumer)
     driver.start(moves, first)
     held_up.wait()
     driver.stop(moves, first)
@@ -327,21 +348,8 @@ def test_a_stop_is_acknowledged_once_what_was_being_written_is_committed(
     accounts: Accounts,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    held_up, append = HeldUp(), Lake.append
-
-    def append_late(*arguments: Any) -> None:
-        held_up.hold()
-        append(*arguments)
-
-    monkeypatch.setattr(Lake, "append", append_late)
-    read = partitions[:1]
-    driver.produce(read[0], 0, 100)
-    start_consumer(1)
-    reader = driver.wait_for(ready)
-    driver.start(read, reader)
-    held_up.wait()
-    require_acknowledged_late(driver, driver.command(Action.STOP, read, reader), reader, held_up)
-    assert driver.committed(read) == {read[0]: 100}
+    held_up, read = appends_are_held_up(monkeypatch), partitions[:1]
+    require_stopped_late(driver, told_to_read(driver, start_consumer, read), read, held_up)
     assert accounts(read[0].topic) == {read[0]: whole(100)}
 
 
@@ -357,14 +365,18 @@ def test_a_stop_is_acknowledged_once_what_it_releases_is_committed(
 
     monkeypatch.setattr(GroupOffsets, "commit", commit_late)
     read = partitions[:1]
-    driver.produce(read[0], 0, 100)
-    start_consumer(1)
-    reader = driver.wait_for(ready)
-    driver.start(read, reader)
+    reader = told_to_read(driver, start_consumer, read)
     driver.wait_until_read(100)
     stop = driver.command(Action.STOP, read, reader)
     held_up.wait()
     require_acknowledged_late(driver, stop, reader, held_up)
+
+
+def require_stopped_late(driver: Driver, reader: ConsumerReport, read: list[TopicPartition], held_up: HeldUp) -> None:
+    """What it is held up with comes before the stop that it is told meanwhile, and is committed."""
+    held_up.wait()
+    require_acknowledged_late(driver, driver.command(Action.STOP, read, reader), reader, held_up)
+    assert (driver.committed(read), driver.note(read[0])) == ({read[0]: 100}, RELEASED)
 
 
 def require_acknowledged_late(driver: Driver, order: Order, reader: ConsumerReport, held_up: HeldUp) -> None:
@@ -433,10 +445,7 @@ def test_a_report_that_arrives_once_the_lease_has_run_out_does_not_renew_it(
 def test_stale_doubled_and_foreign_commands_change_nothing(
     driver: Driver, start_consumer: StartConsumer, partitions: list[TopicPartition], accounts: Accounts
 ) -> None:
-    driver.produce(partitions[0], 0, 100)
-    start_consumer(1)
-    begun = driver.wait_for(ready)
-    driver.start(partitions[:1], begun)
+    begun = told_to_read(driver, start_consumer, partitions[:1])
     driver.command(Action.START, partitions[:1], begun, sequence=1)
     driver.command(Action.STOP, partitions[:1], begun, sequence=1)
     driver.command(Action.STOP, partitions[:1], begun, sequence=0)
@@ -558,10 +567,7 @@ def test_what_the_lake_has_not_taken_stays_claimed_when_it_is_let_go(
 ) -> None:
     """It may be there: who reads next has to look."""
     (lake_root / partitions[0].topic).write_text("no table")
-    driver.produce(partitions[0], 0, 100)
-    start_consumer(1)
-    begun = driver.wait_for(ready)
-    driver.start(partitions[:1], begun)
+    begun = told_to_read(driver, start_consumer, partitions[:1])
     driver.wait_for(lambda report: report.state is ConsumerState.DEGRADED)
     assert driver.stop(partitions[:1], begun).partitions == ()
     assert driver.note(partitions[0]) == claim(begun.writer)
@@ -575,23 +581,8 @@ def test_a_stop_waits_for_the_answer_of_a_table_that_was_at_fault(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It may take what is under way: who reads next must not begin before it."""
-    held_up, append, refusals = HeldUp(), Lake.append, iter([TableError("another type")])
-
-    def append_late(*arguments: Any) -> None:
-        if (refusal := next(refusals, None)) is not None:
-            raise refusal
-        held_up.hold()
-        append(*arguments)
-
-    monkeypatch.setattr(Lake, "append", append_late)
-    read = partitions[:1]
-    driver.produce(read[0], 0, 100)
-    start_consumer(1)
-    reader = driver.wait_for(ready)
-    driver.start(read, reader)
-    held_up.wait()
-    require_acknowledged_late(driver, driver.command(Action.STOP, read, reader), reader, held_up)
-    assert (driver.committed(read), driver.note(read[0])) == ({read[0]: 100}, RELEASED)
+    held_up, read = appends_are_held_up(monkeypatch, TableError("another type")), partitions[:1]
+    require_stopped_late(driver, told_to_read(driver, start_consumer, read), read, held_up)
     assert accounts(read[0].topic) == {read[0]: whole(100)}
 
 
@@ -612,10 +603,7 @@ def test_what_may_have_come_though_its_table_is_at_fault_now_stays_claimed(
 
     monkeypatch.setattr(Lake, "append", append_unanswered)
     read = partitions[:1]
-    driver.produce(read[0], 0, 100)
-    start_consumer(1)
-    reader = driver.wait_for(ready)
-    driver.start(read, reader)
+    reader = told_to_read(driver, start_consumer, read)
     driver.wait_for(lambda report: bool(report.refusing))
     driver.stop(read, reader)
     assert (driver.committed(read), driver.note(read[0])) == ({read[0]: 0}, claim(reader.writer))

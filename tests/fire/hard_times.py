@@ -312,48 +312,78 @@ def test_records_that_kafka_lost_after_they_were_read_are_told_with_their_offset
     stack: ExitStack, tmp_path: Path, broker_cluster: BrokerCluster, spark_server: SharedSpark
 ) -> None:
     """Every value is in the lake once, also of those that got the offsets of lost ones. Producers wait meanwhile."""
-    partition, others = TopicPartition("orders", 0), partitions_of("clicks", 2)
-    settings = configure(
-        tmp_path, Services(broker_cluster.bootstrap_servers, spark_server.remote, ""), [partition, *others]
-    )
-    careless = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
-    create(broker_cluster, "orders", [[1, 2]], careless)
+    others = partitions_of("clicks", 2)
     create(broker_cluster, "clicks", [[3, 1, 2], [2, 3, 1]], {})
-    group = WitnessedGroup(stack, tmp_path, settings, dict.fromkeys([partition, *others], 0.0))
-    for component in ("monitor", "controller"):
-        group.begin(component)
-    producer = Producer({"bootstrap.servers": broker_cluster.bootstrap_servers, "acks": "all", "log_level": 3})
-    produce(producer, partition, range(BEFORE))
-    group.converges("the group begins")
-    second = broker_cluster.pids[2]
-    os.kill(second, signal.SIGSTOP)
-    group.wait("one replica is in sync", lambda: in_sync(group.reader, partition) == [1])
-    produce(producer, partition, range(BEFORE, BEFORE + ONLY_BY_ONE))
-    group.converges("all of the first log is read")
-    broker_cluster.kill(1)
-    os.kill(second, signal.SIGCONT)
-    group.wait("the second leads", lambda: leads(group.reader, partition) == 2)
-    group.wait("it has less", lambda: end(group.reader, partition) == BEFORE)
-    lost = f"{partition}: offsets {BEFORE} to {BEFORE + ONLY_BY_ONE - 1} were read and are no more in the log"
-    group.wait("the loss is told", lambda: any(lost in told for told in told_by(group)))
+    group, settings, producer = reads_ahead(stack, tmp_path, broker_cluster, spark_server, others)
+    second_leads(group, broker_cluster)
+    group.wait("it has less", lambda: end(group.reader, CARELESS) == BEFORE)
+    wait_until_the_loss_is_told(group)
     values = range(BEFORE + ONLY_BY_ONE, BEFORE + ONLY_BY_ONE + AFTER)
-    produce(producer, partition, values)
+    produce(producer, values)
     broker_cluster.begin_again(1)
     group.load.step(speeds(others, CALM))
-    group.wait("the new ones are in the lake", lambda: set(values) <= lake_values(settings, partition.topic).keys())
+    require_each_value_once(group, settings, values)
+
+
+CARELESS = TopicPartition("orders", 0)
+"""It may be led by a replica that lacks some of its records."""
+
+
+def reads_ahead(
+    stack: ExitStack,
+    folder: Path,
+    cluster: BrokerCluster,
+    spark_server: SharedSpark,
+    others: Sequence[TopicPartition] = (),
+) -> tuple[WitnessedGroup, Settings, Producer]:
+    """A group that has read all of the partition, also what only the first broker has: the second is frozen."""
+    partitions = [CARELESS, *others]
+    settings = configure(folder, Services(cluster.bootstrap_servers, spark_server.remote, ""), partitions)
+    careless = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+    create(cluster, CARELESS.topic, [[1, 2]], careless)
+    group = WitnessedGroup(stack, folder, settings, dict.fromkeys(partitions, 0.0))
+    for component in ("monitor", "controller"):
+        group.begin(component)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "log_level": 3})
+    produce(producer, range(BEFORE))
+    group.converges("the group begins")
+    os.kill(cluster.pids[2], signal.SIGSTOP)
+    group.wait("one replica is in sync", lambda: in_sync(group.reader, CARELESS) == [1])
+    produce(producer, range(BEFORE, BEFORE + ONLY_BY_ONE))
+    group.converges("all of the first log is read")
+    return group, settings, producer
+
+
+def second_leads(group: WitnessedGroup, cluster: BrokerCluster) -> None:
+    """The first broker dies, and the second one goes on without what it lacks."""
+    second = cluster.pids[2]
+    cluster.kill(1)
+    os.kill(second, signal.SIGCONT)
+    group.wait("the second leads", lambda: leads(group.reader, CARELESS) == 2)
+
+
+def wait_until_the_loss_is_told(group: WitnessedGroup) -> None:
+    lost = f"{CARELESS}: offsets {BEFORE} to {BEFORE + ONLY_BY_ONE - 1} were read and are no more in the log"
+    group.wait("the loss is told", lambda: any(lost in told for told in told_by(group)))
+
+
+def require_each_value_once(group: WitnessedGroup, settings: Settings, newest: range) -> None:
+    """All up to the newest are in the lake once, and nothing ever had two readers."""
+    topic = CARELESS.topic
+    group.wait("the new ones are in the lake", lambda: set(newest) <= lake_values(settings, topic).keys())
     group.load.stop()
-    assert lake_values(settings, partition.topic) == Counter(range(values.stop))
+    assert lake_values(settings, topic) == Counter(range(newest.stop))
     assert group.witness.most_readers.count == 1, group.witness.most_readers
 
 
-def produce(producer: Producer, partition: TopicPartition, values: range) -> None:
+def produce(producer: Producer, values: range) -> None:
     """Returns when all of them are acknowledged."""
     refused: list[object] = []
     for value in values:
         producer.produce(
-            partition.topic,
+            CARELESS.topic,
             str(value).encode(),
-            partition=partition.partition,
+            partition=CARELESS.partition,
             on_delivery=lambda error, _: refused.append(error) if error else None,
         )
     assert producer.flush(120) == 0
@@ -386,36 +416,18 @@ def test_what_is_written_in_place_of_lost_records_before_they_are_missed_is_read
     after: int, stack: ExitStack, tmp_path: Path, broker_cluster: BrokerCluster, spark_server: SharedSpark
 ) -> None:
     """Nobody reads while the second leader is elected and producers go on."""
-    partition = TopicPartition("orders", 0)
-    settings = configure(tmp_path, Services(broker_cluster.bootstrap_servers, spark_server.remote, ""), [partition])
-    create(broker_cluster, "orders", [[1, 2]], {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"})
-    group = WitnessedGroup(stack, tmp_path, settings, {partition: 0.0})
-    for component in ("monitor", "controller"):
-        group.begin(component)
-    producer = Producer({"bootstrap.servers": broker_cluster.bootstrap_servers, "acks": "all", "log_level": 3})
-    produce(producer, partition, range(BEFORE))
-    group.converges("the group begins")
-    second = broker_cluster.pids[2]
-    os.kill(second, signal.SIGSTOP)
-    group.wait("one replica is in sync", lambda: in_sync(group.reader, partition) == [1])
-    produce(producer, partition, range(BEFORE, BEFORE + ONLY_BY_ONE))
-    group.converges("all of the first log is read")
+    group, settings, producer = reads_ahead(stack, tmp_path, broker_cluster, spark_server)
     frozen = tuple(group.consumers.values())
     for process in frozen:
         os.kill(process, signal.SIGSTOP)
-    broker_cluster.kill(1)
-    os.kill(second, signal.SIGCONT)
-    group.wait("the second leads", lambda: leads(group.reader, partition) == 2)
+    second_leads(group, broker_cluster)
     values = range(BEFORE + ONLY_BY_ONE, BEFORE + ONLY_BY_ONE + after)
-    produce(producer, partition, values)
+    produce(producer, values)
     for process in frozen:
         os.kill(process, signal.SIGCONT)
-    lost = f"{partition}: offsets {BEFORE} to {BEFORE + ONLY_BY_ONE - 1} were read and are no more in the log"
-    group.wait("the loss is told", lambda: any(lost in told for told in told_by(group)))
+    wait_until_the_loss_is_told(group)
     broker_cluster.begin_again(1)
-    group.wait("the new ones are in the lake", lambda: set(values) <= lake_values(settings, partition.topic).keys())
-    assert lake_values(settings, partition.topic) == Counter(range(values.stop))
-    assert group.witness.most_readers.count == 1, group.witness.most_readers
+    require_each_value_once(group, settings, values)
 
 
 def test_a_group_by_access_tokens_of_a_minute_goes_on_for_ten_minutes_without_a_gap(
