@@ -39,10 +39,10 @@ def _processor() -> str:
     return next(named, "") or platform.processor() or platform.machine()
 
 
-def versions(libraries: Iterable[str] = _LIBRARIES) -> str:
+def versions() -> str:
     """Python and the libraries that the figures depend on."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    return ", ".join([python, *(f"{name} {metadata.version(name)}" for name in libraries)])
+    return ", ".join([python, *(f"{name} {metadata.version(name)}" for name in _LIBRARIES)])
 
 
 def command(module: str) -> str:

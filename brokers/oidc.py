@@ -39,7 +39,6 @@ class OidcTokens(Tokens):
 
     Args:
         client_config: librdkafka's properties; those that say nothing of tokens are left aside.
-        limit_s: so long may the provider take.
         clock: seconds; never goes back.
 
     Raises:
@@ -49,7 +48,6 @@ class OidcTokens(Tokens):
     def __init__(
         self,
         client_config: Mapping[str, str],
-        limit_s: float = REQUEST_LIMIT_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if client_config.get(_METHOD, "").lower() != "oidc":
@@ -68,12 +66,11 @@ class OidcTokens(Tokens):
         self._opener = build_opener(HTTPSHandler(context=_trusting(client_config)))
         pairs = [pair.partition("=") for pair in client_config.get(_EXTENSIONS, "").split(",") if pair]
         extensions = {name.strip(): value.strip() for name, _, value in pairs}
-        self._limit_s = limit_s
         super().__init__(f"the access token of {self._url} has expired", extensions, clock)
 
     def _answer(self) -> Token:
         try:
-            with self._opener.open(self._request, timeout=self._limit_s) as answer:
+            with self._opener.open(self._request, timeout=REQUEST_LIMIT_S) as answer:
                 return self._token_in(answer.read(_LARGEST_ANSWER))
         except HTTPError as error:
             said = _one_line(error.read(_LARGEST_ANSWER))

@@ -206,7 +206,8 @@ def _argument(argument: TyperArgument) -> str:
     return shown if argument.required else f"[{shown}]"
 
 
-def _main(docs: Path = Path("docs")) -> None:
+def _main() -> None:
+    docs = Path("docs")
     if "--check" not in sys.argv:
         for name, page in PAGES.items():
             (docs / name).write_text(page(), encoding="utf-8")

@@ -86,7 +86,6 @@ class Surveyor:
         settings: MonitorSettings,
         own_topics: frozenset[str] = OWN_TOPICS,
         group: str | None = None,
-        clock: Callable[[], float] = time.monotonic,
         told_before: Callable[[], WriteSpeeds | None] = lambda: None,
     ) -> None:
         """
@@ -95,17 +94,16 @@ class Surveyor:
             settings: which topics, and how often.
             own_topics: topics that no expression matches.
             group: the consumer group whose commits are asked for; None for none.
-            clock: seconds; never goes back.
             told_before: what the monitor before this one told last, if anything; may raise BrokerAwayError, and is then
                 asked again.
         """
         self._cluster = cluster
         self._group = group
         self._discovery = Discovery(
-            cluster, settings.topics, settings.discovery_interval_s, own_topics, clock, told_before
+            cluster, settings.topics, settings.discovery_interval_s, own_topics, told_before=told_before
         )
         self._logs_of = partial(
-            BrokerLogs, cluster, settings=settings, prometheus=Prometheus(settings, clock), clock=clock
+            BrokerLogs, cluster, settings=settings, prometheus=Prometheus(settings), clock=time.monotonic
         )
         self._brokers: dict[int, BrokerLogs] = {}
         self._told: dict[int, Told] = {}

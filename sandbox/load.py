@@ -15,7 +15,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from app.access import client_config
@@ -27,8 +26,6 @@ from brokers.errors import in_one_line, log_error
 from domain.partitions import TopicPartition
 from sandbox.load_profile import LoadProfile, demo_profile
 from sandbox.records import records
-
-log = structlog.get_logger(__name__)
 
 _TICK_S = 0.05
 _LONGEST_STEP_S = 1.0

@@ -86,7 +86,6 @@ class _Compiler:
     def __init__(self) -> None:
         self.is_recursive = False
         self._named: dict[str, Any] = {}
-        self._decimals: dict[int, tuple[int, int]] = {}
 
     def parse(self, schema: str) -> Any:
         return fastavro.parse_schema(_renamed(json.loads(schema)), named_schemas=self._named)
