@@ -35,9 +35,9 @@ from app.jars import DELTA, KAFKA, obtain
 from app.java import find_java
 from app.topics import Cluster
 from bench.consumer_group import MeasuredGroup, WrittenCycle
-from bench.figures import markdown_table, percent, run_facts
+from bench.figures import markdown_table, percent, plot_in, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, TOPIC_COLOURS, new_figure, save
 from domain.partitions import TopicPartition
 from sandbox.broker import Broker
 from sandbox.spark import SparkConnectServer
@@ -144,10 +144,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     add_busy(parser)
     given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    plot = given.folder / "consumer.svg"
+    plot = plot_in(given.folder, "consumer.svg")
     try:
-        require_plotting(plot)
         before = await_quiet(given.busy)
         noise = machine_noise()
         with tempfile.TemporaryDirectory(prefix="kcga-bench-") as scratch:

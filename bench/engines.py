@@ -16,11 +16,10 @@ from pathlib import Path
 from statistics import fmean, median
 from time import perf_counter
 
-from app.errors import KcgaError
-from bench.figures import markdown_table, run_facts
+from bench.figures import markdown_table, plot_in, run_facts
 from bench.oracle import Answer, by_cbc, by_highs
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli.plots.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.plots.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
 from cli.terminal.progress import progress
 from domain.assignment import Assignment
 from domain.streams import paper_stream
@@ -160,12 +159,7 @@ def _is_for(engine: str, partitions: int) -> bool:
 
 def main() -> None:
     options = parse_options()
-    plot = options.folder / "engines.svg"
-    options.folder.mkdir(parents=True, exist_ok=True)
-    try:
-        require_plotting(plot)
-    except KcgaError as error:
-        raise SystemExit(str(error)) from error
+    plot = plot_in(options.folder, "engines.svg")
     before = await_quiet(options.busy)
     cases: list[Case] = []
     sizes = list(zip(options.partitions, options.limits, options.iterations, strict=True))

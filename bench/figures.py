@@ -13,8 +13,9 @@ from pathlib import Path
 
 import psutil
 
+from app.errors import KcgaError
 from bench.quiet import LoadBefore
-from cli.plots.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
+from cli.plots.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 
 _LIBRARIES = ("kcga", "ortools", "numpy")
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -67,6 +68,20 @@ def run_facts(module: str, before: LoadBefore | None, facts: Sequence[tuple[str,
         ("Date", datetime.now(tz=UTC).strftime("%Y-%m-%d")),
     )
     return "\n".join(f"- {name}: {value}" for name, value in lines)
+
+
+def plot_in(folder: Path, name: str) -> Path:
+    """The file of a plot, in a folder that need not be there yet; before any long work.
+
+    Raises:
+        SystemExit: no plot can be made here.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        require_plotting(folder / name)
+    except KcgaError as error:
+        raise SystemExit(str(error)) from error
+    return folder / name
 
 
 def write_page(file: Path, text: str) -> None:

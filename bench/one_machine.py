@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.figures import draw_course, markdown_table, run_facts
+from bench.figures import draw_course, markdown_table, plot_in, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
 from bench.reaction import CALM_S, GROUP_WINDOW_S, LOAD, await_calm, handover, of_shift, planned, scaled, shifted
 from bench.running_group import Bench
@@ -24,7 +24,6 @@ from bench.scale.process import Watch
 from bench.stepped_load import RECORD_BYTES, SteppedLoad
 from bench.timings import plan_s
 from bench.transcript import Transcript
-from cli.plots.plotting import require_plotting
 from consumer.verify import verify
 from domain.messages import Decision
 from domain.partitions import TopicPartition
@@ -67,9 +66,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     add_busy(parser)
     options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    plot = options.folder / "one-machine.svg"
-    require_plotting(plot)
+    plot = plot_in(options.folder, "one-machine.svg")
     before = await_quiet(options.busy)
     with tempfile.TemporaryDirectory(prefix="kcga-machine-") as folder, ExitStack() as stack:
         services = start_services(stack, Path(folder), Console(stderr=True))

@@ -11,14 +11,14 @@ from dataclasses import astuple, dataclass
 from dataclasses import fields as fields_of
 from pathlib import Path
 
-from app.errors import KcgaError, UsageError
-from bench.figures import markdown_table, percent, run_facts
+from app.errors import UsageError
+from bench.figures import markdown_table, percent, plot_in, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli.files.stream_file import Measurement
 from cli.packing.engine_spec import EngineSpec, parse_engines
 from cli.packing.simulation import Answer, Simulation, Summary, summarize
 from cli.plots.pareto_plot import Engine, draw_pareto
-from cli.plots.plotting import new_figure, require_plotting, save
+from cli.plots.plotting import new_figure, save
 from cli.terminal.progress import Advance, progress
 from domain.streams import paper_stream
 from heuristics import HEURISTICS
@@ -81,12 +81,7 @@ class Row:
 
 def main() -> None:
     options = parse_options()
-    plot = options.folder / "paper.svg"
-    options.folder.mkdir(parents=True, exist_ok=True)
-    try:
-        require_plotting(plot)
-    except KcgaError as error:
-        raise SystemExit(str(error)) from error
+    plot = plot_in(options.folder, "paper.svg")
     specs = [*map(EngineSpec.parse, HEURISTICS), *options.exact]
     paper = read_papers_figures(options.paper)
 

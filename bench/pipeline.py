@@ -28,15 +28,14 @@ from rich.console import Console
 
 from app import logs
 from app.child import Child
-from app.errors import KcgaError
 from app.interrupts import Interrupts
 from app.jars import KAFKA, obtain
 from app.java import find_java
 from app.settings import Settings, load
 from app.topics import Cluster
-from bench.figures import markdown_table, run_facts
+from bench.figures import markdown_table, plot_in, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
-from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
 from cli.terminal.live_view import LiveView
 from sandbox.demonstration import Demonstration
 from sandbox.load_profile import demo_profile
@@ -215,12 +214,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     add_busy(parser)
     options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    plot = options.folder / "pipeline.svg"
-    try:
-        require_plotting(plot)
-    except KcgaError as error:
-        raise SystemExit(str(error)) from error
+    plot = plot_in(options.folder, "pipeline.svg")
     before = await_quiet(options.busy)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kcga-pipeline-")))

@@ -14,10 +14,9 @@ from time import perf_counter
 
 import numpy as np
 
-from app.errors import KcgaError
-from bench.figures import markdown_table, run_facts
+from bench.figures import markdown_table, plot_in, run_facts
 from bench.quiet import add_busy, await_quiet
-from cli.plots.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
+from cli.plots.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
 from cli.terminal.progress import progress
 from domain.partitions import TopicPartition
 from domain.streams import paper_stream
@@ -117,12 +116,7 @@ def main() -> None:
     given = parser.parse_args()
     if not len(given.partitions) == len(given.limits) == len(given.iterations):
         parser.error("--limits and --iterations must have a number for each of --partitions")
-    plot = given.folder / "scaling.svg"
-    given.folder.mkdir(parents=True, exist_ok=True)
-    try:
-        require_plotting(plot)
-    except KcgaError as error:
-        raise SystemExit(str(error)) from error
+    plot = plot_in(given.folder, "scaling.svg")
     before = await_quiet(given.busy)
     sizes = list(zip(given.partitions, given.limits, given.iterations, strict=True))
     runs: list[Run] = []

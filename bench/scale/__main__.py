@@ -22,16 +22,14 @@ from statistics import median
 
 import numpy as np
 
-from app.errors import KcgaError
 from app.jars import KAFKA, obtain
 from app.java import find_java
 from app.topics import Cluster
-from bench.figures import draw_course, markdown_table, run_facts
+from bench.figures import draw_course, markdown_table, plot_in, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
 from bench.scale.crowd import Crowd, Traffic
 from bench.scale.deaths import BY_RULE, FOR_S, Deaths, deaths, section
 from bench.scale.process import NAMES, Watch, controller
-from cli.plots.plotting import require_plotting
 from controller.settings import ControllerSettings
 from domain.messages import Decision
 from domain.partitions import TopicPartition
@@ -143,12 +141,7 @@ def changing(partitions: int, load: float, changes: int, seed: int) -> Iterator[
 
 def main() -> None:
     options = parse_options()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    plot = options.folder / "scale.svg"
-    try:
-        require_plotting(plot)
-    except KcgaError as error:
-        raise SystemExit(str(error)) from error
+    plot = plot_in(options.folder, "scale.svg")
     before = await_quiet(options.busy)
     settings = ControllerSettings(
         consumer_capacity=CAPACITY,
