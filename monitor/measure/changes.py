@@ -1,6 +1,6 @@
 """Decides what an operator should read: what is different from the round before, never what stayed the same."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from domain.partitions import TopicPartition
@@ -46,80 +46,85 @@ class Change:
 
 def changes(before: Standing, after: Standing) -> tuple[Change, ...]:
     """What happened from `before` to `after`: what is about all, then topics, brokers and partitions, ascending."""
+    return (
+        *_of_all(before, after),
+        *_of_topics(before, after),
+        *_of_brokers(before, after),
+        *_of_methods(before, after),
+        *_of_partitions(before, after),
+    )
+
+
+def _of_all(before: Standing, after: Standing) -> Iterator[Change]:
+    yield from _fault(
+        "the cluster cannot be reached, retrying", "the cluster is back", before.cluster_away, after.cluster_away
+    )
+    yield from _fault(
+        "write speeds cannot be published, retrying",
+        "write speeds are published again",
+        before.publishing_fails,
+        after.publishing_fails,
+    )
+    yield from _fault(
+        "the group's commits are not told, its lag is not known",
+        "the group's commits are told again",
+        before.commits_unknown,
+        after.commits_unknown,
+    )
+
+
+def _of_topics(before: Standing, after: Standing) -> Iterator[Change]:
+    for topic in sorted(after.missing - before.missing):
+        yield Change("no such topic, or no right to describe it", is_trouble=True, details={"topic": topic})
+    for topic in sorted(before.missing - after.missing):
+        yield Change("topic found", details={"topic": topic})
+
+
+def _of_brokers(before: Standing, after: Standing) -> Iterator[Change]:
+    for broker in sorted(after.brokers_away.keys() - before.brokers_away.keys()):
+        yield Change(
+            "a broker tells no sizes, its partitions are not measured",
+            is_trouble=True,
+            details={"broker": broker, "reason": after.brokers_away[broker]},
+        )
+    for broker in sorted(before.brokers_away.keys() - after.brokers_away.keys()):
+        tells = broker in after.leaders
+        event = "a broker tells its sizes again" if tells else "a broker that told no sizes leads nothing any more"
+        yield Change(event, details={"broker": broker})
+
+
+def _of_methods(before: Standing, after: Standing) -> Iterator[Change]:
+    """How topics are measured."""
+    for topic in sorted(after.by_offsets.keys() - before.by_offsets.keys()):
+        yield Change(
+            "a topic is measured by end offsets and samples of its records",
+            details={"topic": topic, "reason": after.by_offsets[topic]},
+        )
+    for topic in sorted(before.by_offsets.keys() - after.by_offsets.keys()):
+        if any(partition.topic == topic for partition in after.partitions):
+            yield Change("a topic is measured by the sizes of its logs again", details={"topic": topic})
+    for topic in sorted(after.unreadable - before.unreadable):
+        event = "no right to read a topic: how large its records are is not known"
+        yield Change(event, is_trouble=True, details={"topic": topic})
+    yield from _fault(
+        "Prometheus tells no sizes, retrying",
+        "Prometheus tells sizes again",
+        before.prometheus_away,
+        after.prometheus_away,
+    )
+
+
+def _of_partitions(before: Standing, after: Standing) -> Iterator[Change]:
     known_before = before.partitions - before.unknown
     known_after = after.partitions - after.unknown
-    return (
-        *_fault(
-            "the cluster cannot be reached, retrying", "the cluster is back", before.cluster_away, after.cluster_away
-        ),
-        *_fault(
-            "write speeds cannot be published, retrying",
-            "write speeds are published again",
-            before.publishing_fails,
-            after.publishing_fails,
-        ),
-        *_fault(
-            "the group's commits are not told, its lag is not known",
-            "the group's commits are told again",
-            before.commits_unknown,
-            after.commits_unknown,
-        ),
-        *(
-            Change("no such topic, or no right to describe it", is_trouble=True, details={"topic": topic})
-            for topic in sorted(after.missing - before.missing)
-        ),
-        *(Change("topic found", details={"topic": topic}) for topic in sorted(before.missing - after.missing)),
-        *(
-            Change(
-                "a broker tells no sizes, its partitions are not measured",
-                is_trouble=True,
-                details={"broker": broker, "reason": after.brokers_away[broker]},
-            )
-            for broker in sorted(after.brokers_away.keys() - before.brokers_away.keys())
-        ),
-        *(
-            Change(
-                "a broker tells its sizes again"
-                if broker in after.leaders
-                else "a broker that told no sizes leads nothing any more",
-                details={"broker": broker},
-            )
-            for broker in sorted(before.brokers_away.keys() - after.brokers_away.keys())
-        ),
-        *(
-            Change(
-                "a topic is measured by end offsets and samples of its records",
-                details={"topic": topic, "reason": after.by_offsets[topic]},
-            )
-            for topic in sorted(after.by_offsets.keys() - before.by_offsets.keys())
-        ),
-        *(
-            Change("a topic is measured by the sizes of its logs again", details={"topic": topic})
-            for topic in sorted(before.by_offsets.keys() - after.by_offsets.keys())
-            if any(partition.topic == topic for partition in after.partitions)
-        ),
-        *(
-            Change(
-                "no right to read a topic: how large its records are is not known",
-                is_trouble=True,
-                details={"topic": topic},
-            )
-            for topic in sorted(after.unreadable - before.unreadable)
-        ),
-        *_fault(
-            "Prometheus tells no sizes, retrying",
-            "Prometheus tells sizes again",
-            before.prometheus_away,
-            after.prometheus_away,
-        ),
-        *_partitions("Prometheus knows nothing of partitions", after.untold - before.untold, is_trouble=True),
-        *_partitions("partitions appeared", after.partitions - before.partitions),
-        *_partitions("partitions vanished", before.partitions - after.partitions),
-        *_partitions("partitions have no leader", after.leaderless - before.leaderless, is_trouble=True),
-        *_partitions("partitions have a leader again", (before.leaderless - after.leaderless) & after.partitions),
-        *_partitions("write speeds became unknown", known_before & after.unknown, is_trouble=True),
-        *_partitions("write speeds are known", known_after - known_before),
-    )
+    has_leader = (before.leaderless - after.leaderless) & after.partitions
+    yield from _partitions("Prometheus knows nothing of partitions", after.untold - before.untold, is_trouble=True)
+    yield from _partitions("partitions appeared", after.partitions - before.partitions)
+    yield from _partitions("partitions vanished", before.partitions - after.partitions)
+    yield from _partitions("partitions have no leader", after.leaderless - before.leaderless, is_trouble=True)
+    yield from _partitions("partitions have a leader again", has_leader)
+    yield from _partitions("write speeds became unknown", known_before & after.unknown, is_trouble=True)
+    yield from _partitions("write speeds are known", known_after - known_before)
 
 
 def _fault(begins: str, ends: str, before: str | None, after: str | None) -> tuple[Change, ...]:
