@@ -37,7 +37,7 @@ from bench.figures import markdown_table, plot_in, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
 from cli.terminal.live_view import LiveView
-from sandbox.demonstration import Demonstration
+from sandbox.demonstration import Demonstration, Story
 from sandbox.load_profile import demo_profile
 from sandbox.services import Services, start_services
 from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
@@ -90,8 +90,8 @@ def run_kcga(services: Services, folder: Path, seconds: float, seed: int) -> Out
     folder.mkdir()
     interrupts, console = Interrupts(), Console(stderr=True)
     with interrupts.handled():
-        view = partial(LiveView, console)
-        summary = Demonstration(folder, services, console, interrupts, view, seconds=seconds, seed=seed).run()
+        view, story = partial(LiveView, console), Story(seconds, seed)
+        summary = Demonstration(folder, services, console, interrupts, view, story).run()
     if not summary.ok:
         raise SystemExit(f"kcga failed its own checks: {summary.model_dump_json()}")
     waits_s = _waits(folder / "lake")

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -65,6 +66,20 @@ class View(Protocol):
     def update(self, view: GroupView, phase: str | None, incidents: Sequence[Incident]) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What happens in a run."""
+
+    seconds: float | None = None
+    """How long the load lasts; until it is interrupted where there is none."""
+    seed: int = 0
+    """Of the records that are produced, and of the faults."""
+    chaos_every_s: float | None = None
+    """From one fault to the next; nothing is broken on purpose where there is none."""
+    oversized: bool = False
+    """One partition is too fast for an ordinary consumer for a while, and there may be larger ones."""
+
+
 class Demonstration:
     """One run on services that are up.
 
@@ -75,10 +90,7 @@ class Demonstration:
         interrupts: the first of them ends the load, and with it the run.
         view: makes what shows the group, of a consumer's capacity and of what a plan gives it at most, in bytes/s, and
             of the classes that consumers may be of beside ordinary ones.
-        seconds: how long the load lasts; until it is interrupted where there is none.
-        seed: of the records that are produced, and of the faults.
-        chaos_every_s: from one fault to the next; nothing is broken on purpose where there is none.
-        oversized: one partition is too fast for an ordinary consumer for a while, and there may be larger ones.
+        story: what happens.
     """
 
     def __init__(
@@ -88,27 +100,20 @@ class Demonstration:
         console: Console,
         interrupts: Interrupts,
         view: Callable[[float, float, Sequence[ConsumerClass]], View],
-        *,
-        seconds: float | None,
-        seed: int,
-        chaos_every_s: float | None = None,
-        oversized: bool = False,
+        story: Story,
     ) -> None:
         self._folder = folder
         self._services = services
         self._console = console
         self._interrupts = interrupts
         self._view_of = view
-        self._seconds = seconds
-        self._seed = seed
-        self._chaos_every_s = chaos_every_s
+        self._story = story
         self._incidents: list[Incident] = []
-        self._oversized = oversized
-        self._profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix, oversized=oversized)
+        self._profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix, oversized=story.oversized)
         self._settings_file = folder / "settings.toml"
         page = listen_on(STATUS_PORT)
         host, port = page.getsockname()
-        text = settings_text(services, self._profile, folder, status_port=port, oversized=oversized)
+        text = settings_text(services, self._profile, folder, status_port=port, oversized=story.oversized)
         self._settings_file.write_text(text)
         self._settings = load(self._settings_file)
         self._page: socket.socket | None = page
@@ -158,8 +163,8 @@ class Demonstration:
                         self._count_classes(now)
                         view.update(now, phase, self._incidents)
 
-                    elapsed, began = 0.0, math.inf
-                    while not stop.wait(REFRESH_S) and (self._seconds is None or elapsed < self._seconds):
+                    elapsed, began, seconds = 0.0, math.inf, self._story.seconds
+                    while not stop.wait(REFRESH_S) and (seconds is None or elapsed < seconds):
                         supervisor.look_after()
                         chaos.look_after(elapsed)
                         show(self._phase(supervisor.runs_s(LOAD)))
@@ -199,7 +204,7 @@ class Demonstration:
         names = [MONITOR, CONTROLLER, *(server.title for server in self._services.servers)]
         targets: dict[str, Target] = {name: partial(supervisor.processes, name) for name in names}
         targets["a consumer"] = self._consumers
-        return Chaos(targets, self._seed, self._chaos_every_s, self._tell)
+        return Chaos(targets, self._story.seed, self._story.chaos_every_s, self._tell)
 
     def _consumers(self) -> dict[str, psutil.Process]:
         running = running_consumers(self._fleet_folder)
@@ -230,8 +235,13 @@ class Demonstration:
             )
 
     def _load_generator(self) -> Child:
-        arguments = ["--settings", str(self._settings_file), "--seed", str(self._seed), f"--began={self._load_began}"]
-        arguments += ["--oversized"] if self._oversized else []
+        arguments = [
+            "--settings",
+            str(self._settings_file),
+            f"--seed={self._story.seed}",
+            f"--began={self._load_began}",
+        ]
+        arguments += ["--oversized"] if self._story.oversized else []
         return Child(
             LOAD,
             [sys.executable, "-m", "sandbox.load", *arguments, "--prefix", self._services.prefix],

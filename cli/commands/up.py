@@ -20,7 +20,7 @@ from app.settings import checked
 from cli.options import OutputFormat
 from cli.terminal.live_view import LiveView
 from cli.terminal.summary_table import SummaryTable
-from sandbox.demonstration import Demonstration
+from sandbox.demonstration import Demonstration, Story
 from sandbox.services import start_services
 from sandbox.summary import Summary
 
@@ -72,14 +72,11 @@ def up(
             summary = demonstrate(
                 console,
                 interrupts,
-                seconds=seconds,
+                Story(seconds, seed, chaos_every if chaos else None, oversized),
                 bootstrap_servers=bootstrap_servers,
                 kafka_port=kafka_port,
                 spark_cluster=spark_master,
                 keep=keep,
-                seed=seed,
-                chaos_every_s=chaos_every if chaos else None,
-                oversized=oversized,
             )
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
@@ -93,29 +90,23 @@ def up(
 def demonstrate(
     console: Console,
     interrupts: Interrupts,
+    story: Story,
     *,
-    seconds: float | None,
     bootstrap_servers: str | None = None,
     kafka_port: int | None = None,
     spark_cluster: str | None = None,
     keep: Path | None = None,
-    seed: int = 0,
-    chaos_every_s: float | None = None,
-    oversized: bool = False,
 ) -> Summary:
     """Runs the demonstration and returns what it proved. Whatever ends it, nothing that it started is left.
 
     Args:
         console: where it is shown.
         interrupts: they end it.
-        seconds: how long the load lasts; until it is interrupted where there is none.
+        story: what happens in it.
         bootstrap_servers: brokers of one's own, in place of the one that comes with kcga.
         kafka_port: of the broker that comes with kcga; a free one where there is none.
         spark_cluster: does what Spark has to do; this machine alone where there is none.
         keep: a folder for logs, lake and settings that is left in place; a temporary one is removed at the end.
-        seed: of the records that are produced, and of the faults.
-        chaos_every_s: from one fault to the next; nothing is broken on purpose where there is none.
-        oversized: one partition is too fast for an ordinary consumer for a while, and there may be larger ones.
 
     Raises:
         UsageError: `spark_cluster` names none.
@@ -136,18 +127,7 @@ def demonstrate(
                 kafka_port=kafka_port,
                 spark_cluster=spark_cluster,
             )
-            run = Demonstration(
-                folder,
-                services,
-                console,
-                interrupts,
-                partial(LiveView, console),
-                seconds=seconds,
-                seed=seed,
-                chaos_every_s=chaos_every_s,
-                oversized=oversized,
-            )
-            return run.run()
+            return Demonstration(folder, services, console, interrupts, partial(LiveView, console), story).run()
         except OSError as error:
             raise KcgaError(f"kcga up cannot go on: {error}") from error
 

@@ -20,7 +20,7 @@ from cli.commands.up import demonstrate
 from cli.terminal.live_view import LiveView
 from domain.partitions import TopicPartition
 from sandbox import demonstration
-from sandbox.demonstration import Demonstration
+from sandbox.demonstration import Demonstration, Story
 from sandbox.load_profile import Course, LoadProfile, demo_profile
 from sandbox.ports import free_port, listens
 from sandbox.services import Services
@@ -30,23 +30,15 @@ from tests.conftest import CreateTopic
 from tests.services import SharedBroker
 
 SERVICES = Services("127.0.0.1:1", "sc://127.0.0.1:1", "kcga-up-1.")
+STORY = Story(seconds=5.0, seed=3, chaos_every_s=20.0)
 
 
 class FakeDemonstration:
     folders: list[Path]
     ends: Exception | None = None
 
-    def __init__(
-        self,
-        folder: Path,
-        services: Services,
-        *_: object,
-        seconds: float | None,
-        seed: int,
-        chaos_every_s: float | None,
-        oversized: bool,
-    ) -> None:
-        assert (services, seconds, seed, chaos_every_s, oversized) == (SERVICES, 5.0, 3, 20.0, False)
+    def __init__(self, folder: Path, services: Services, *others: object) -> None:
+        assert (services, others[-1]) == (SERVICES, STORY)
         self.folders.append(folder)
         (folder / "something").write_text("")
 
@@ -71,7 +63,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> type[FakeDemonstration]:
 
 
 def run(keep: Path | None = None) -> Summary:
-    return demonstrate(Console(file=io.StringIO()), Interrupts(), seconds=5.0, keep=keep, seed=3, chaos_every_s=20.0)
+    return demonstrate(Console(file=io.StringIO()), Interrupts(), STORY, keep=keep)
 
 
 def test_nothing_of_a_run_is_left_unless_it_is_to_be_kept(runs: type[FakeDemonstration], tmp_path: Path) -> None:
@@ -105,7 +97,7 @@ def test_a_folder_with_something_in_it_is_not_written_to(runs: type[FakeDemonstr
 def demonstration_in(folder: Path) -> Iterator[Demonstration]:
     """One that is not run."""
     console = Console(file=io.StringIO())
-    demo = Demonstration(folder, SERVICES, console, Interrupts(), partial(LiveView, console), seconds=None, seed=0)
+    demo = Demonstration(folder, SERVICES, console, Interrupts(), partial(LiveView, console), Story())
     with demo._page or nullcontext():
         yield demo
 
