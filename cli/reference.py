@@ -105,8 +105,6 @@ def _named(annotation: Any) -> str:
     names = {str: "text", SecretStr: "text", int: "whole number", float: "number", bool: "true or false"}
     if annotation in names:
         return names[annotation]
-    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
-        return " or ".join(f'`"{each}"`' for each in annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"table ({', '.join(annotation.model_fields)})"
     return "path" if getattr(annotation, "__name__", "") == "Path" else str(getattr(annotation, "__name__", annotation))

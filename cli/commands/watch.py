@@ -58,7 +58,7 @@ def watch(
     settings: Annotated[
         Path | None,
         typer.Option(
-            "--settings", "-s", help="A file (TOML) with [kafka], [controller] and [monitor], as far as needed."
+            "--settings", "-s", help="A file (TOML) with the sections kafka, controller and monitor, as far as needed."
         ),
     ] = None,
     seconds: Annotated[

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
 from app.settings import Settings
 from cli.reference import PAGES, commands_page, settings_page
@@ -33,6 +34,11 @@ def test_every_command_is_in_the_reference_with_its_options() -> None:
     assert "`kcga explain [NUMBER]`: Say in words what the controller decided" in page
     assert "## kcga lake verify" in page
     assert "| `--settings, -s` | The settings file (TOML). Needed. |" in page
+
+
+def test_nothing_of_a_help_is_taken_for_markup_and_left_out_in_a_terminal() -> None:
+    page = commands_page()
+    assert Text.from_markup(page).plain == page
 
 
 def test_rows_of_tables_are_whole() -> None:
