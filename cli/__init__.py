@@ -1,1 +1,1 @@
-"""The `kcga` command: files, terminal and plots."""
+"""The `kcga` command: what it is asked, the files that it reads and writes, terminal, plots, manifests."""

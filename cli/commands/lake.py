@@ -1,4 +1,4 @@
-"""`kcga lake`: what the tables hold of each partition, and the care of their files."""
+"""`kcga lake`: what the tables hold of each partition, what they refused, and the care of their files."""
 
 import json
 from base64 import b64encode
