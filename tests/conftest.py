@@ -229,8 +229,9 @@ def unique_name() -> str:
 
 
 @pytest.fixture
-def admin(broker: SharedBroker) -> AdminClient:
-    return AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+def admin(broker: SharedBroker) -> Iterator[AdminClient]:
+    with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+        yield admin
 
 
 @pytest.fixture

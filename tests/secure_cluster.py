@@ -4,7 +4,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -158,8 +158,10 @@ def secure_cluster(folder: Path, java: Java, provider: TokenProvider | None = No
     tokens = None if provider is None else provider.issuer
     security = BrokerSecurity(authority.key_store(), authority.certificate, PASSWORD, tokens)
     jars = [*obtain(KAFKA), *(() if provider is None else provider.classes)]
-    with Broker(folder / "broker", jars=jars, java=java, security=security) as broker:
+    with ExitStack() as stack:
+        broker = stack.enter_context(Broker(folder / "broker", jars=jars, java=java, security=security))
         made = Cluster(broker, security, other.certificate, provider)
+        stack.enter_context(made.admin)
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
         users = [f"{PREFIX}{name}" for name in (*Component, "stranger")]
         upsertions: list[UserScramCredentialAlteration] = [

@@ -3,6 +3,7 @@
 import gzip
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,9 @@ class Group:
             self._produce(topic, message.model_copy(update={told_at: at + self.ahead_s}), at)
         self._producer.flush(30)
 
+    def close(self) -> None:
+        self._producer.close()
+
     def _produce(self, topic: str, message: Message, at: float) -> None:
         self._producer.produce(topic, message.encode(), partition=0, timestamp=int(1000 * at))
 
@@ -99,8 +103,10 @@ def small(settings: Settings, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def group(small: Settings) -> Group:
-    return Group(small)
+def group(small: Settings) -> Iterator[Group]:
+    group = Group(small)
+    yield group
+    group.close()
 
 
 def running(group: Group, *, load: float) -> None:

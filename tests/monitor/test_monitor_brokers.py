@@ -85,10 +85,10 @@ def test_a_broker_that_hangs_or_dies_costs_its_own_partitions_freshness_and_no_o
     broker_cluster: BrokerCluster, unique_name: str
 ) -> None:
     bootstrap_servers = broker_cluster.bootstrap_servers
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     topics = [NewTopic(TOPIC, 3, replica_assignment=[[1], [2], [3]]), NewTopic(SPEEDS, 1, replica_assignment=[[1, 2]])]
-    for created in admin.create_topics(topics).values():
-        created.result(timeout=60)
+    with AdminClient({"bootstrap.servers": bootstrap_servers}) as admin:
+        for created in admin.create_topics(topics).values():
+            created.result(timeout=60)
     group = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": unique_name})
     commit_the_beginnings(group)
     group.close()

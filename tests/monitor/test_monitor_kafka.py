@@ -59,8 +59,9 @@ def monitoring(broker: SharedBroker, unique_name: str, create_topic: CreateTopic
 
 
 @pytest.fixture
-def producer(broker: SharedBroker) -> Producer:
-    return Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
+def producer(broker: SharedBroker) -> Iterator[Producer]:
+    with Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0}) as producer:
+        yield producer
 
 
 def write(producer: Producer, topic: str, count: int, partition: int = 0, record_bytes: int = 10_000) -> None:
