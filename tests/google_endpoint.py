@@ -3,16 +3,14 @@
 import base64
 import json
 import secrets
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from sandbox.ports import LOOPBACK
+from tests import http_server
 
 
 class TokenEndpoint:
@@ -47,28 +45,12 @@ class TokenEndpoint:
 
     @contextmanager
     def serving(self) -> Iterator[None]:
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
-                status, body = endpoint._granted(form)
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                pass
-
-        with ThreadingHTTPServer((LOOPBACK, 0), Handler) as server:
-            self.url = f"http://{LOOPBACK}:{server.server_port}/token"
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            try:
-                yield
-            finally:
-                server.shutdown()
+        server = http_server.serve(lambda asked: self._granted(http_server.form_of(asked)))
+        self.url = f"http://{LOOPBACK}:{server.server_port}/token"
+        try:
+            yield
+        finally:
+            http_server.close(server)
 
     def key_file(self, **instead: str) -> str:
         pem = self.key.private_bytes(

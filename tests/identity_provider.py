@@ -4,18 +4,17 @@ import base64
 import json
 import ssl
 import subprocess
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 from sandbox.ports import LOOPBACK
 from sandbox.security import TokenIssuer
+from tests import http_server
 from tests.certificates import Authority, openssl
 from tests.conftest import installed
 from tests.tools import OPENSSL
@@ -43,30 +42,9 @@ class IdentityProvider:
         self.given: list[str] = []
         """To whom, token by token."""
         self.classes: Sequence[Path] = ()
-        provider = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self._reply(200, json.dumps({"keys": [provider._public_key()]}).encode())
-
-            def do_POST(self) -> None:
-                form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
-                self._reply(*provider._granted(self.headers.get("authorization", ""), form))
-
-            def _reply(self, status: int, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                pass
-
-        self._handler = Handler
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(authority.key_store())
-        self._server = self._serve(0)
+        self._server = http_server.serve(self._answer, tls=self._context)
         self._port = self._server.server_port
         self.ca = authority.certificate
 
@@ -98,17 +76,15 @@ class IdentityProvider:
         try:
             yield
         finally:
-            self._server = self._serve(self._port)
+            self._server = http_server.serve(self._answer, self._port, self._context)
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        http_server.close(self._server)
 
-    def _serve(self, port: int) -> ThreadingHTTPServer:
-        server = ThreadingHTTPServer((LOOPBACK, port), self._handler)
-        server.socket = self._context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return server
+    def _answer(self, asked: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        if asked.command == "GET":
+            return 200, json.dumps({"keys": [self._public_key()]}).encode()
+        return self._granted(asked.headers.get("authorization", ""), http_server.form_of(asked))
 
     def _granted(self, authorization: str, form: dict[str, list[str]]) -> tuple[int, bytes]:
         if self.answer is not None:

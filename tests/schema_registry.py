@@ -4,11 +4,12 @@ import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from sandbox.ports import LOOPBACK
+from tests import http_server
 
 
 class SchemaRegistry:
@@ -25,27 +26,8 @@ class SchemaRegistry:
         """Whether it answers at all."""
         self.answers.set()
         self._subjects: dict[str, list[int]] = {}
-        registry = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                registry.asked.append(self.path)
-                registry.authorizations.append(self.headers.get("authorization"))
-                registry.answers.wait()
-                status, body = registry.answer or registry._found(self.path)
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
+        self._server = http_server.serve(self._answer)
         self.url = f"http://{LOOPBACK}:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
 
     def add(
         self, schema: object, kind: str = "AVRO", references: Sequence[Mapping[str, Any]] = (), to: str = ""
@@ -59,9 +41,13 @@ class SchemaRegistry:
 
     def close(self) -> None:
         self.answers.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        http_server.close(self._server)
+
+    def _answer(self, asked: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        self.asked.append(asked.path)
+        self.authorizations.append(asked.headers.get("authorization"))
+        self.answers.wait()
+        return self.answer or self._found(asked.path)
 
     def _found(self, path: str) -> tuple[int, bytes]:
         url = urlsplit(path)
