@@ -16,6 +16,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from consumer.decide.location import in_sql
+from consumer.decide.upkeep import Rounds
 from consumer.session import NO_CONF, is_remote, naming, open_session, session_for, unless_missing
 from consumer.settings import SHORTEST_RETENTION_H, ConsumerSettings, MaintenanceSettings
 from consumer.sink import SinkError
@@ -77,12 +78,10 @@ def vacuum(spark: str, table: str, retain_h: int = SHORTEST_RETENTION_H, conf: M
 
 
 class Upkeep:
-    """Takes care of tables at the moments that settings name, one after the other.
+    """Takes care of tables when it is their turn (`consumer.decide.upkeep`), one after the other.
 
-    Of those of which this consumer reads partition 0: that partition has one reader, so each table has one that takes
-    care of it. Should it have two (one was frozen, and wakes up), Delta Lake lets one of both have done the work.
-
-    What fails is told, and tried again at the next moment.
+    Should a table have two that do (one was frozen, and wakes up; their clocks differ), Delta Lake lets one of both
+    have done the work. What fails is told, and tried again at the next moment.
     """
 
     def __init__(
@@ -91,25 +90,24 @@ class Upkeep:
         self._settings = settings
         self._chosen = chosen
         self._spark = settings.sparks_of(consumer)[0]
-        self._done_until = at
+        self._rounds = Rounds(chosen, at)
         self._under_way: Future[None] | None = None
 
     def look(self, at: float, reads: Iterable[TopicPartition]) -> None:
-        """Begins, if one of the moments has come since it looked last.
+        """Begins, if it is the turn of any.
 
         Args:
             at: in seconds since the epoch.
             reads: the partitions that this consumer reads.
         """
-        last = self._chosen.last(at)
-        if last is None or last <= self._done_until:
+        under_way = self._under_way is not None and not self._under_way.done()
+        turn = self._rounds.turn(at, reads, under_way=under_way)
+        if turn is None:
             return
-        self._done_until = at
-        if self._under_way is not None and not self._under_way.done():
-            log.warning("tables are not taken care of", reason="the care before is still under way")
+        if turn.reason is not None:
+            log.warning("tables are not taken care of", reason=turn.reason)
             return
-        topics = sorted(partition.topic for partition in reads if partition.partition == 0)
-        self._under_way = in_thread(lambda: self._take_care(topics))
+        self._under_way = in_thread(lambda: self._take_care(turn.topics))
 
     def _take_care(self, topics: Collection[str]) -> None:
         for topic in topics:
