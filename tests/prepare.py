@@ -12,7 +12,7 @@ from rich.text import Text
 
 from app.errors import KcgaError
 from app.jars import DELTA, GCS, KAFKA, S3, obtain
-from tests import tools
+from tests import apicurio, tools
 from tests.go_program import build, program
 from tests.kubernetes import control_plane
 from tests.object_store import gcs, s3
@@ -22,7 +22,7 @@ _SHOWN_EVERY_S = 30.0
 
 
 def prepare(console: Console) -> None:
-    """Fetches the jars and the packages of a store, and builds what is of Go: control plane, store, a sink.
+    """Fetches jars, a schema registry and packages of a store, and builds what is of Go: control plane, store, a sink.
 
     Raises:
         KcgaError: the jars, packages or modules are not to be had, or the build failed.
@@ -31,6 +31,7 @@ def prepare(console: Console) -> None:
         console.print(said, highlight=False, markup=False)
     for jars in (KAFKA, DELTA, S3, GCS):
         obtain(jars)
+    apicurio.obtain()
     s3.environment()
     go = tools.GO.find()
     wanted = [module for module in (control_plane.MODULE, gcs.MODULE, POSTGRES_MODULE) if not program(module).exists()]

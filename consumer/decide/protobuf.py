@@ -78,7 +78,7 @@ class MessageTypes:
             self._add(self._file)
             self._pool.FindFileByName(_MAIN)
         except (NoBase64Error, ValueError, DecodeError, TypeError, KeyError, ImportError) as error:
-            raise UnreadableError(f"the registry describes no file of Protobuf: {error}") from error
+            raise UnreadableError(f"the registry describes no file of Protobuf (format=serialized): {error}") from error
 
     def of(self, value: bytes) -> tuple[str, Reader, bytes]:
         """The message type that a value is of, what reads it, and what is to be read.
