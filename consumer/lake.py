@@ -26,6 +26,7 @@ from pyspark.sql.types import StructField
 
 from consumer.decide.append_note import AppendNote, last_appended
 from consumer.decide.columns import NO_SCHEMAS, Column
+from consumer.decide.evolution import IncompatibleError, too_narrow
 from consumer.decide.layout import AS_EVER, Layout, Layouts
 from consumer.decide.location import (
     DEAD_LETTERS,
@@ -42,6 +43,7 @@ from consumer.decide.spans import Span, Term, terms
 from consumer.session import (
     NO_CONF,
     LakeError,
+    LakeTableError,
     brief,
     is_of_a_record,
     is_remote,
@@ -118,6 +120,8 @@ class Lake:
         self._widens: set[str] = set()
         """Tables whose columns it has allowed to become wider: not before one has to, for not all programs can read
         such tables."""
+        self._fits: dict[str, pa.Schema] = {}
+        """Of tables by their names, the schema of what they took last."""
         self._told: set[str] = set()
         """Tables of which it was told that they have another layout."""
         self._asked: dict[str, int] = {}
@@ -137,7 +141,7 @@ class Lake:
         spark = next(self._sparks)
         session = open_session(spark, self._conf)
         self._require_log_store(spark, session)
-        self._created = set()
+        self._created, self._fits = set(), {}
         former, self._session = self._session, session
         if former is not None and is_remote(spark):
             let_go(former)
@@ -147,11 +151,8 @@ class Lake:
             is_first = self._asked.get(table, 0) < version
             self._asked[table] = version
             note, columns = _note(self._writer, rows, epochs), self._columns.get(topic, ())
-            evolves = rows.num_columns > len(SCHEMA)
             try:
-                self._append(
-                    session, table, columns, session.createDataFrame(rows), self._writer, version, note, evolves
-                )
+                self._append(session, table, columns, rows, self._writer, version, note)
             except Exception as error:  # a class of Spark Connect's, or of a JVM's
                 if not is_of_a_record(error):
                     raise
@@ -164,7 +165,7 @@ class Lake:
         row = record.select(SCHEMA.names).append_column("reason", pa.array([reason]))
         with self._asking_of(table) as session:
             name, note = f"{DEAD_LETTERS}/{_digest(row)}", _note(self._writer, row, epochs, topic)
-            self._append(session, table, OF_DEAD_LETTERS, session.createDataFrame(row), name, 1, note)
+            self._append(session, table, OF_DEAD_LETTERS, row, name, 1, note)
         place = {name: row[name][0].as_py() for name in ("partition", "offset")}
         log.warning("a record was set aside", topic=topic, **place, reason=reason)
 
@@ -178,8 +179,7 @@ class Lake:
         """
         with self._asking(topic) as (session, table):
             try:
-                columns, evolves = self._columns.get(topic, ()), rows.num_columns > len(SCHEMA)
-                self._append(session, table, columns, session.createDataFrame(rows), self._writer, 1, evolves=evolves)
+                self._append(session, table, self._columns.get(topic, ()), rows, self._writer, 1)
             except Exception as error:  # a class of Spark Connect's, or of a JVM's
                 if is_of_a_record(error):
                     raise RefusedError(f"{table}: {brief(error)}") from error
@@ -296,9 +296,8 @@ class Lake:
     ) -> None:
         """Nothing that `writer` appends to the table under this version, or an earlier one, takes effect any more."""
         for tries_left in reversed(range(SEAL_TRIES)):
-            nothing = session.createDataFrame([], columns_in_sql(columns))
             try:
-                self._append(session, table, columns, nothing, writer, version)
+                self._append(session, table, columns, None, writer, version)
             except Exception as error:  # a class of Spark Connect's, or of a JVM's
                 if not tries_left or CONFLICT not in str(error):
                     raise
@@ -310,12 +309,12 @@ class Lake:
         session: SparkSession,
         table: str,
         columns: Sequence[Column],
-        rows: DataFrame,
+        rows: pa.Table | None,
         writer: str,
         version: int,
         note: str | None = None,
-        evolves: bool = False,
     ) -> None:
+        """None of rows takes the name alone."""
         if table not in self._created:
             layout = self._layouts.of(table)
             self._create(session, creation(table, columns, layout), table)
@@ -323,23 +322,45 @@ class Lake:
             if layout.chosen and table not in self._told and (other := other_layout(session, table, layout)):
                 log.error("a table has another layout than settings say", reason=other[0], remedy=other[1])
                 self._told.add(table)
+        evolves = not columns and rows is not None and rows.num_columns > len(SCHEMA)
+        data = session.createDataFrame([], columns_in_sql(columns)) if rows is None else session.createDataFrame(rows)
         options: dict[str, Any] = {"txnAppId": writer, "txnVersion": version}
         if columns or evolves:
             options["mergeSchema"] = "true"  # a schema may have got more columns
         if note is not None:
             options["userMetadata"] = note
         if is_name(table):
-            rows.writeTo(in_sql(table)).options(**options).append()
+            schema = None if rows is None else rows.schema
+            if schema is not None and self._fits.pop(table, None) != schema:
+                self._require_room(session, table, schema, evolves=evolves)
+            data.writeTo(in_sql(table)).options(**options).append()
+            if schema is not None:
+                self._fits[table] = schema
             return
-        append = rows.write.format("delta").mode("append").options(**options)
+        append = data.write.format("delta").mode("append").options(**options)
         try:
             append.save(table)
         except AnalysisException as error:
-            if columns or not evolves or table in self._widens or error.getCondition() != OF_ANOTHER_TYPE:
+            if not evolves or table in self._widens or error.getCondition() != OF_ANOTHER_TYPE:
                 raise
-            self._widens.add(table)
-            session.sql(f"ALTER TABLE {in_sql(table)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+            self._let_widen(session, table)
             append.save(table)
+
+    def _require_room(self, session: SparkSession, table: str, schema: pa.Schema, *, evolves: bool) -> None:
+        """What is appended by a table's name, Spark casts to the types of columns that are narrower, and rounds it."""
+        there = pa.struct(_in_arrow(rows_of(session, table).schema.fields))
+        try:
+            narrow = next(too_narrow(there, pa.struct(list(schema))), None)
+        except IncompatibleError as error:
+            raise LakeTableError(f"{table}: {error}") from error
+        if narrow is not None and not evolves:
+            raise LakeTableError(f"{table}: {narrow}")
+        if narrow is not None:
+            self._let_widen(session, table)
+
+    def _let_widen(self, session: SparkSession, table: str) -> None:
+        self._widens.add(table)
+        session.sql(f"ALTER TABLE {in_sql(table)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
 
     def _create(self, session: SparkSession, statement: str, table: str) -> None:
         for tries_left in reversed(range(CREATION_TRIES)):

@@ -346,11 +346,6 @@ class ConsumerSettings(BaseModel):
                     f"tables.{topic}: lake_root is a schema, and no folder that {path!r} could be in: it must be an "
                     "absolute path, a URL, or a name as catalog.schema.table"
                 )
-        if by_name := [topic for topic in self.registered if is_name(self.table(topic))]:
-            raise ValueError(
-                f"registered has {by_name[0]}, whose table is {self.table(by_name[0])}: it must have a path, for by "
-                "a name columns do not become wider as their schema does"
-            )
         return self
 
     @model_validator(mode="after")

@@ -4,7 +4,7 @@ A type is Arrow's. Of two that are not the same the wider counts, where it holds
 struct has the fields of both. What differs otherwise cannot be in one column.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -81,6 +81,25 @@ def of_fields(columns: pa.StructType, there: pa.StructType) -> pa.StructType:
     """
     both = merged(there, columns)
     return pa.struct([both.field(column.name) for column in columns])
+
+
+def too_narrow(there: pa.DataType, new: pa.DataType, path: str = "") -> Iterator[str]:
+    """The columns, and fields of columns, that have to become wider for the values of `new`: what they are to be.
+
+    Raises:
+        IncompatibleError: one of them cannot be.
+    """
+    if pa.types.is_struct(there) and pa.types.is_struct(new):
+        types = {field.name.lower(): field.type for field in there}
+        for field in new:
+            if (known := types.get(field.name.lower())) is not None:
+                yield from too_narrow(known, field.type, _inside(path, field.name))
+    elif pa.types.is_list(there) and pa.types.is_list(new):
+        yield from too_narrow(there.value_type, new.value_type, f"{path}[]")
+    elif pa.types.is_map(there) and pa.types.is_map(new) and there.key_type == new.key_type:
+        yield from too_narrow(there.item_type, new.item_type, f"{path}[]")
+    elif merged(there, new, path) != there:
+        yield f"{path} is {in_sql(new)}, and was {in_sql(there)}"
 
 
 def in_sql(kind: pa.DataType) -> str:

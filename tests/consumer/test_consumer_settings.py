@@ -149,13 +149,6 @@ def test_tables_may_have_names_in_a_catalog() -> None:
         ConsumerSettings(**GOOD | {"lake_root": "main.lake", "tables": {"a": "a/b"}})
 
 
-def test_columns_that_follow_a_registry_are_of_a_table_by_path() -> None:
-    registry = {"registry_url": "http://registry:8081", "registered": ["a"]}
-    with pytest.raises(ValidationError, match=r"registered has a, whose table is main\.lake\.a: it must have a path"):
-        ConsumerSettings(**GOOD | registry | {"lake_root": "main.lake"})
-    ConsumerSettings(**GOOD | registry | {"lake_root": "main.lake", "tables": {"a": "/lake/a"}})
-
-
 def test_a_spark_of_its_own_needs_a_catalog_that_others_have_too() -> None:
     own = {"spark_master": "local[1]", "lake_root": "spark_catalog.lake"}
     with pytest.raises(ValidationError, match=r"knows no catalog 'spark_catalog' .* spark.sql.catalogImplementation"):

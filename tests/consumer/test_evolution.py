@@ -4,7 +4,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from consumer.decide.columns import OF_EVERY_RECORD
-from consumer.decide.evolution import IncompatibleError, column_of, columns_of, field_of, merged, of_fields
+from consumer.decide.evolution import (
+    IncompatibleError,
+    column_of,
+    columns_of,
+    field_of,
+    merged,
+    of_fields,
+    too_narrow,
+)
 
 INT, BIGINT, FLOAT, DOUBLE, STRING = pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string()
 
@@ -86,6 +94,37 @@ def _sorted(kind: pa.DataType) -> pa.DataType:
 def test_a_schema_has_its_own_columns_as_wide_as_those_that_are_there() -> None:
     there = pa.struct([("mine", STRING), ("a", BIGINT)])
     assert of_fields(pa.struct([("a", INT), ("b", INT)]), there) == pa.struct([("a", BIGINT), ("b", INT)])
+
+
+def test_columns_that_are_too_narrow_are_named_and_others_not() -> None:
+    there = pa.struct(
+        [("A", INT), ("b", pa.struct([("c", pa.list_(FLOAT))])), ("m", pa.map_(STRING, INT)), ("d", DOUBLE)]
+    )
+    new = pa.struct(
+        [
+            ("a", BIGINT),
+            ("b", pa.struct([("new", INT), ("c", pa.list_(DOUBLE))])),
+            ("m", pa.map_(STRING, BIGINT)),
+            ("d", INT),
+            ("more", STRING),
+        ]
+    )
+    assert list(too_narrow(there, new)) == [
+        "a is BIGINT, and was INT",
+        "b.c[] is DOUBLE, and was FLOAT",
+        "m[] is BIGINT, and was INT",
+    ]
+    with pytest.raises(IncompatibleError, match="a is STRING, and was INT"):
+        list(too_narrow(there, pa.struct([("a", STRING)])))
+
+
+@given(kinds, kinds)
+def test_what_takes_both_has_room_for_each(one: pa.DataType, other: pa.DataType) -> None:
+    try:
+        both = merged(one, other)
+    except IncompatibleError:
+        return
+    assert list(too_narrow(both, one)) == list(too_narrow(both, other)) == []
 
 
 def test_a_field_that_is_called_like_a_column_of_every_record_is_told_apart() -> None:

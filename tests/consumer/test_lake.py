@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from consumer.decide.spans import Span
 from consumer.lake import Lake, other_layout
 from consumer.maintenance import optimize, vacuum
 from consumer.replay import replay
-from consumer.session import LakeError, open_session, release
+from consumer.session import LakeError, LakeTableError, open_session, release
 from consumer.sink import RefusedError
 from consumer.table import rows
 from consumer.verify import PartitionAccount, verify
@@ -361,6 +362,24 @@ def test_last_offsets_are_found_within_spans(open_lake: OpenLake) -> None:
     assert lake.last_offsets("data", {0: Span(3, 9)}) == {}
     assert lake.last_offsets("data", {}) == {}
     lake.close()
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["by name", "by path"])
+def test_a_column_of_another_type_is_the_tables_fault_and_nothing_is_rounded(
+    named: bool, spark_server: SharedSpark, schema: str, lake_root: Path
+) -> None:
+    root = schema if named else str(lake_root)
+    for kind, number in (("int", b"1"), ("double", b"1.5")):
+        columns = (Column("amount", kind, ("amount",)),)
+        lake = Lake([spark_server.remote], root, f"group/{kind}/a", columns={"data": columns})
+        lake.connect()
+        value = Record(TopicPartition("data", 0), 0, None, None, b'{"amount": %b}' % number, ())
+        with nullcontext() if kind == "int" else pytest.raises(LakeTableError, match="amount"):
+            lake.append("data", 1, rows([value], TODAY, columns))
+        lake.close()
+    assert verify(spark_server.remote, root, ["data"]) == {
+        TopicPartition("data", 0): PartitionAccount(1, 1, first_offset=0, last_offset=0)
+    }
 
 
 def test_all_that_is_asked_of_a_table_may_be_asked_by_its_name(spark_server: SharedSpark, schema: str) -> None:
