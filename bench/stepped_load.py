@@ -1,7 +1,7 @@
 """A load whose speeds change from one moment to the next, when the program that measures says so."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -10,8 +10,14 @@ from sandbox.background import Background
 
 TICK_S = 0.02
 RECORD_BYTES = 500
+_NOTHING = bytes(RECORD_BYTES)
 ACKNOWLEDGED_WITHIN_S = 30.0
 """At the end: in ordinary times it takes a moment, and while a broker is replaced by another some more."""
+
+
+def nothing(_: TopicPartition) -> bytes:
+    """A value that says nothing, the same for each record."""
+    return _NOTHING
 
 
 class SteppedLoad(Background):
@@ -21,12 +27,20 @@ class SteppedLoad(Background):
         bootstrap_servers: of the cluster.
         speeds: of each partition in bytes/s, at first.
         burst_s: what is due is written so often, all at once.
+        value: of the next record of a partition; called for one after the other, in their order.
     """
 
-    def __init__(self, bootstrap_servers: str, speeds: Mapping[TopicPartition, float], burst_s: float = TICK_S) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        speeds: Mapping[TopicPartition, float],
+        burst_s: float = TICK_S,
+        value: Callable[[TopicPartition], bytes] = nothing,
+    ) -> None:
         super().__init__("stepped load")
         self._speeds = dict(speeds)
         self._burst_s = burst_s
+        self._value = value
         self._written = self._acknowledged = 0
         self._producer = Producer(
             {
@@ -57,13 +71,14 @@ class SteppedLoad(Background):
     def _work(self) -> None:
         # Partitions begin spread over a record's time: records that come at once would be a wave in the sum.
         due = {partition: place / len(self._speeds) * RECORD_BYTES for place, partition in enumerate(self._speeds)}
-        record, last = bytes(RECORD_BYTES), time.monotonic()
+        last = time.monotonic()
         while not self._stop.wait(self._burst_s):
             now = time.monotonic()
             for partition, speed in self._speeds.items():
                 due[partition] += speed * (now - last)
                 while due[partition] >= RECORD_BYTES:
-                    due[partition] -= RECORD_BYTES
+                    record = self._value(partition)
+                    due[partition] -= len(record)
                     self._producer.produce(partition.topic, record, partition=partition.partition)
                     self._written += 1
             self._producer.poll(0)

@@ -24,6 +24,7 @@ GROUPS: Mapping[str, str] = {
     "tests/kubernetes/": CONTROL_PLANE,
     "tests/monitor/test_monitor_brokers.py": OWN_BROKERS,
     "tests/test_consumer_classes.py": OWN_BROKERS,
+    "tests/test_evolving_schemas.py": OWN_BROKERS,
     "tests/test_parked_topics.py": OWN_BROKERS,
     "tests/test_pipeline.py": WHOLE_SYSTEM,
     "tests/test_rollout.py": OWN_BROKERS,

@@ -12,13 +12,11 @@ from typer.testing import CliRunner
 
 from app.topics import Cluster
 from cli.commands.status import status_json
-from cli.live.recent import recent
 from cli.main import app
 from consumer.session import open_session, release
 from consumer.table import COLUMNS
 from consumer.verify import verify
 from domain.group_view.picture import GroupPicture
-from domain.messages import ParkedTopic
 from domain.partitions import TopicPartition
 from sandbox.services import Services
 from tests.fire.group import FASTER, configure
@@ -105,20 +103,9 @@ def parking_group(
         yield WitnessedGroup(stack, tmp_path, settings, speeds(tables.partitions, CALM))
 
 
-def parked(group: WitnessedGroup) -> tuple[ParkedTopic, ...]:
-    """By the newest claim, also on trial."""
-    with recent(group.settings) as (told, _):
-        claim = told.claim
-    return claim.standing.parked if claim is not None and claim.standing is not None else ()
-
-
 def unpark(group: WitnessedGroup, topic: str) -> None:
     asked = CliRunner().invoke(app, ["unpark", topic, "--settings", str(group.settings_file)])
     assert f"asked to unpark {topic}" in asked.stdout, asked
-
-
-def held(group: WitnessedGroup) -> set[str]:
-    return {partition.topic for partitions in group.witness.held().values() for partition in partitions}
 
 
 def test_a_table_that_takes_nothing_is_parked_alone_and_once_it_is_mended_all_of_it_is_there_once(
@@ -128,19 +115,19 @@ def test_a_table_that_takes_nothing_is_parked_alone_and_once_it_is_mended_all_of
     tables.create(group)
     for component in ("controller", "monitor"):
         group.begin(component)
-    group.wait("it is parked", lambda: [each.topic for each in parked(group)] == [tables.topic])
-    assert "amount" in parked(group)[0].reason
+    group.wait("it is parked", lambda: [each.topic for each in group.parked] == [tables.topic])
+    assert "amount" in group.parked[0].reason
     processes = group.consumers
-    group.reads(tables.picky + tables.fine, "all others are read", lambda: tables.topic not in held(group))
-    group.wait("it is tried in vain", lambda: parked(group)[0].times >= 3)
+    group.reads(tables.picky + tables.fine, "all others are read", lambda: tables.topic not in group.held_topics)
+    group.wait("it is tried in vain", lambda: group.parked[0].times >= 3)
     shown = GroupPicture.model_validate_json(status_json(group.settings))
     assert all(each.topic != tables.topic for each in shown.unread)
-    group.reads(tables.picky + tables.fine, "all others are read on", lambda: tables.topic not in held(group))
+    group.reads(tables.picky + tables.fine, "all others are read on", lambda: tables.topic not in group.held_topics)
     assert group.consumers == processes, "nobody ended, and none was made"
     assert group.gave_up == []
     tables.mend(group)
     unpark(group, tables.topic)
-    group.wait("it is written", lambda: parked(group) == ())
+    group.wait("it is written", lambda: group.parked == ())
     group.require_all_once(spark_server)
     tables.require_dead_letters(group, spark_server)
     assert group.gave_up == []

@@ -15,7 +15,7 @@ from app.child import Child
 from app.components import command, consumer_command
 from app.settings import Settings, load
 from app.topics import Cluster
-from bench.stepped_load import SteppedLoad
+from bench.stepped_load import SteppedLoad, nothing
 from brokers import log_offsets
 from controller.local_processes import LocalProcesses
 from domain.assignment import ConsumerId
@@ -48,10 +48,16 @@ class Group(ABC):
         folder: has the settings, and takes the logs.
         settings: those in the folder.
         speeds: of the load at first.
+        value: of its next record in a partition.
     """
 
     def __init__(
-        self, stack: ExitStack, folder: Path, settings: Settings, speeds: Mapping[TopicPartition, float]
+        self,
+        stack: ExitStack,
+        folder: Path,
+        settings: Settings,
+        speeds: Mapping[TopicPartition, float],
+        value: Callable[[TopicPartition], bytes] = nothing,
     ) -> None:
         kafka = settings.kafka
         client = {"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}
@@ -62,7 +68,7 @@ class Group(ABC):
         stack.callback(self.reader.close)
         self.commits = GroupCommits(client, kafka.group)
         stack.callback(self.commits.close)
-        self.load = stack.enter_context(SteppedLoad(kafka.bootstrap_servers, speeds))
+        self.load = stack.enter_context(SteppedLoad(kafka.bootstrap_servers, speeds, value=value))
         self.children: dict[str, Child] = {}
         self._begun = 0
         stack.callback(self.end)

@@ -40,7 +40,7 @@ from tests.fire.clock import Clock
 from tests.fire.group import ANSWERS_WITHIN_S, FASTER, configure
 from tests.fire.witnessed_group import BUSY, CALM, WitnessedGroup, partitions_of, speeds
 from tests.services import SharedBroker, SharedSpark
-from tests.test_parked_topics import Tables, parked, parking_group, session, tables, unpark
+from tests.test_parked_topics import Tables, parking_group, session, tables, unpark
 from tests.tokened_group import hold, tokened_cluster
 from tests.tools import COMPILER
 
@@ -183,15 +183,15 @@ def test_a_topic_that_is_parked_and_dead_letters_keep_no_other_topic_waiting(
     tables.create(group)
     for component in ("monitor", "controller"):
         group.begin(component)
-    group.wait("it is parked", lambda: [each.topic for each in parked(group)] == [tables.topic])
+    group.wait("it is parked", lambda: [each.topic for each in group.parked] == [tables.topic])
     time.sleep(WARM_UP_S)
     began = time.time()
     time.sleep(REFUSES_S)
     ended, processes = time.time(), group.consumers
-    assert [each.topic for each in parked(group)] == [tables.topic]
+    assert [each.topic for each in group.parked] == [tables.topic]
     tables.mend(group)
     unpark(group, tables.topic)
-    group.wait("it is written", lambda: parked(group) == ())
+    group.wait("it is written", lambda: group.parked == ())
     group.converges("everything is read")
     mended = time.time()
     time.sleep(REFUSES_S)

@@ -1,13 +1,16 @@
 """A group that is looked at by nothing but its reports, and what is in its lake."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from app.settings import Settings
+from bench.stepped_load import nothing
+from cli.live.recent import recent
 from consumer.verify import verify
 from domain.assignment import ConsumerId
+from domain.messages import ParkedTopic
 from domain.partitions import TopicPartition
 from sandbox.settings_file import CONSUMER_CAPACITY
 from tests.fire.group import Group
@@ -32,9 +35,14 @@ class WitnessedGroup(Group):
     """A group that is looked at by nothing but its reports, by the brokers' clock."""
 
     def __init__(
-        self, stack: ExitStack, folder: Path, settings: Settings, speeds: Mapping[TopicPartition, float]
+        self,
+        stack: ExitStack,
+        folder: Path,
+        settings: Settings,
+        speeds: Mapping[TopicPartition, float],
+        value: Callable[[TopicPartition], bytes] = nothing,
     ) -> None:
-        super().__init__(stack, folder, settings, speeds)
+        super().__init__(stack, folder, settings, speeds, value)
         self._topics = Counter(partition.topic for partition in self.partitions)
         self.witness = Witness(
             settings.kafka.bootstrap_servers,
@@ -53,6 +61,17 @@ class WitnessedGroup(Group):
     def readers(self) -> list[ConsumerId]:
         """The consumers that hold anything."""
         return [consumer for consumer, held in self.witness.held().items() if held]
+
+    @property
+    def parked(self) -> tuple[ParkedTopic, ...]:
+        """By the newest claim, also on trial."""
+        with recent(self.settings) as (told, _):
+            claim = told.claim
+        return claim.standing.parked if claim is not None and claim.standing is not None else ()
+
+    @property
+    def held_topics(self) -> set[str]:
+        return {partition.topic for partitions in self.witness.held().values() for partition in partitions}
 
     def picture(self) -> object:
         return self.witness.held(), self.witness.reasons
