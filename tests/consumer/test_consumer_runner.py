@@ -22,6 +22,7 @@ from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
 from consumer.fetcher import Fetcher
 from consumer.lake import Lake
+from consumer.maintenance import Upkeep
 from consumer.offsets import GroupOffsets
 from consumer.runner import ConsumerError
 from consumer.session import LakeError
@@ -132,13 +133,22 @@ def test_a_consumer_begins_reads_what_it_is_told_to_and_leaves(
     assert driver.committed(partitions) == dict.fromkeys(partitions, 3000)
 
 
-def test_who_reads_partition_0_takes_care_of_the_table_while_others_write(
+def test_who_reads_partition_0_alone_takes_care_of_the_table_while_others_write(
+    monkeypatch: pytest.MonkeyPatch,
     driver: Driver,
     start_consumer: StartConsumer,
     partitions: list[TopicPartition],
     accounts: Accounts,
     lake_root: Path,
 ) -> None:
+    cares: list[tuple[float, tuple[str, ...]]] = []
+    take_care = Upkeep._take_care
+
+    def told(upkeep: Upkeep, topics: tuple[str, ...]) -> None:
+        cares.append((time.time() // 60, topics))
+        take_care(upkeep, topics)
+
+    monkeypatch.setattr(Upkeep, "_take_care", told)
     every_minute = {"maintenance": {"cron": "* * * * *"}}
     for number, partition in enumerate(partitions[:2], start=1):
         driver.produce(partition, 0, 500)
@@ -152,6 +162,8 @@ def test_who_reads_partition_0_takes_care_of_the_table_while_others_write(
             driver.produce(partition, count, 10)
         count += 10
         driver.wait_until_read(2 * count)
+    assert cares[0][1] == (partitions[0].topic,)
+    assert len(set(cares)) == len(cares), "one of both, each minute"
     assert accounts(partitions[0].topic) == {partition: whole(count) for partition in partitions[:2]}
 
 
