@@ -53,6 +53,11 @@ def run_controller(file: Path) -> None:
     from app.telemetry import controller as telemetry
 
     settings = load(file)
+    if settings.controller.observes:
+        from app.observe import run_observer
+
+        run_observer(settings)
+        return
     with telemetry.observed(settings) as audience, stop_on_signals() as stop:
         control(settings, file, stop, audience)
 
@@ -74,8 +79,11 @@ def control(
         limited: the fleet as the controller is to have it.
 
     Raises:
+        UsageError: it is only to observe.
         KcgaError: the cluster cannot be used, or another controller of the group has begun.
     """
+    if settings.controller.observes:
+        raise UsageError(f"{file}: a controller of mode observe controls nothing")
     from controller.kafka import DeposedError, KafkaLink
     from controller.runner import run
     from solver import solve

@@ -34,9 +34,11 @@ def ask(settings: Settings, action: ControlAction, of_topic: str | None = None) 
     """Sends the request; returns what is to be said of it. The controller acts on it within a second.
 
     Raises:
-        KcgaError: the cluster does not take it, or no controller has ever run with these settings.
+        KcgaError: the cluster does not take it, or no controller that manages has ever run with these settings.
     """
     kafka, topic = settings.kafka, settings.topics.metadata
+    if settings.controller.observes:
+        raise KcgaError(f"the controller of {kafka.group} only observes (controller.mode): it takes no requests")
     config = client_config(kafka)
     if topic not in Cluster(kafka.bootstrap_servers, config).partitions():
         raise KcgaError(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import structlog
 
+from app import observe
 from app.components import control
 from app.errors import KcgaError, UsageError
 from app.interrupts import stop_on_signals
@@ -22,6 +23,7 @@ from app.status.groups import ShownGroup, make_groups_app
 from app.telemetry.controller import shown_with_others
 from app.telemetry.exporter import listening
 from app.telemetry.process import process_registry
+from app.watch.decide.watcher import Moment
 from controller.decide.backoff import Backoff
 from controller.fleet import ConsumerFleet, FleetError, Revisions
 from controller.runner import Audience, Audiences
@@ -141,7 +143,7 @@ class Together:
         """
         kafka = settings.kafka
         owns = [f"of the group {kafka.group!r} of {kafka.bootstrap_servers}: each group must have one file"]
-        if settings.fleet == "local":
+        if settings.fleet == "local" and not settings.controller.observes:
             folder = settings.local.folder
             owns.append(f"those of local.folder {folder.resolve()}: each group must have a folder of its own")
         with self._changing:
@@ -317,6 +319,10 @@ class GroupKeeper(Audience):
     def leads(self, _epoch: int) -> None:
         self.fault = None
 
+    def has_looked(self, _moment: Moment) -> None:
+        """It observes, and has seen how the group stands."""
+        self.fault = None
+
     def _keep(self) -> None:
         backoff = Backoff()
         with structlog.contextvars.bound_contextvars(group=self.name):
@@ -342,6 +348,10 @@ class GroupKeeper(Audience):
             self._together.enter(self.file, settings)
             self._ends = ends = threading.Event()
             if self._woken.is_set():
+                return None
+            if settings.controller.observes:
+                advice, self.shown = observe.shown_with_others(settings, ends.is_set)
+                observe.look(settings, ends, advice.tell, self.has_looked)
                 return None
             with shown_with_others(settings, ends.is_set) as (audience, self.shown):
                 limited = partial(self._together.limited, self.file)

@@ -85,6 +85,9 @@ def _of_monitor(settings: Settings) -> Iterator[Right]:
 
 def _of_controller(settings: Settings) -> Iterator[Right]:
     component, topics, group = Component.CONTROLLER, settings.topics, settings.kafka.group
+    if settings.controller.observes:
+        yield from _to_watch(settings, component)
+        return
     operations: tuple[str, ...] = ("AlterConfigs", "Create", "DescribeConfigs", "Read")
     yield Right(component, Resource.TOPIC, topics.write_speed, operations, why="creates and bounds it; reads speeds")
     operations = ("Alter", "AlterConfigs", "Create", "DescribeConfigs", "Read", "Write")
@@ -120,9 +123,13 @@ def _of_operator(settings: Settings) -> Iterator[Right]:
 
 
 def _of_watcher(settings: Settings) -> Iterator[Right]:
-    yield from _to_measure(settings, Component.WATCHER)
+    yield from _to_watch(settings, Component.WATCHER)
+
+
+def _to_watch(settings: Settings, component: Component) -> Iterator[Right]:
+    yield from _to_measure(settings, component)
     why = "asks for the group's members and commits"
-    yield Right(Component.WATCHER, Resource.GROUP, settings.kafka.group, ("Describe",), why=why)
+    yield Right(component, Resource.GROUP, settings.kafka.group, ("Describe",), why=why)
 
 
 def _to_measure(settings: Settings, component: Component) -> Iterator[Right]:

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -51,6 +51,9 @@ class ControllerSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    mode: Literal["manage", "observe"] = "manage"
+    """`observe`: says what kcga would do with an ordinary group of this name, as `kcga watch` does, and does none of
+    it: nothing is written to Kafka, and no consumer is created, deleted or told anything. See `docs/watch.md`."""
     consumer_capacity: Annotated[BytesPerS, Field(json_schema_extra=_or_auto)] = 2_300_000
     """What one consumer reads at most; above it the controller reacts at once. The default is the paper's consumer.
     `auto`: learned from the rates that consumers report, and `capacity_floor` until they do."""
@@ -152,6 +155,11 @@ class ControllerSettings(BaseModel):
         settings = checked({**given, "consumer_capacity": floor})
         settings._learns_capacity = True
         return settings
+
+    @property
+    def observes(self) -> bool:
+        """Whether it only says what it would do."""
+        return self.mode == "observe"
 
     @property
     def learns_capacity(self) -> bool:

@@ -1,9 +1,9 @@
 """The page of several groups that one process controls: a table of them, and the page of each below it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from fastapi import FastAPI
 from fastapi.responses import FileResponse, JSONResponse
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.status.app import PAGE, Secured, add_health, add_refusals
 from app.status.board import Board
 from app.status.health import Health
-from domain.group_view.picture import Role, Shown
+from domain.group_view.picture import GroupPicture, Role, Shown
 
 AT_WORK = "Whether a controller of this process is at work for the group, or waits for its lease: 1, or 0."
 
@@ -26,10 +26,17 @@ AT_WORK = "Whether a controller of this process is at work for the group, or wai
 class ShownGroup:
     """What shows a group whose controller is at work."""
 
-    board: Board
     page: ASGIApp
     registry: CollectorRegistry
     """Of its figures."""
+    alive: Callable[[], Health]
+    ready: Callable[[], Health]
+    standing: Callable[[], "GroupStanding"]
+
+    @classmethod
+    def of(cls, board: Board, page: ASGIApp, registry: CollectorRegistry) -> Self:
+        """A group that is controlled."""
+        return cls(page, registry, board.alive, board.ready, lambda: _standing(board.picture()))
 
 
 class Kept(Protocol):
@@ -52,19 +59,17 @@ class Kept(Protocol):
         """Why its controller ended, until it has begun anew."""
 
 
-class GroupRow(Shown):
-    """A group in the table; all but its name and what is wrong is null while its controller is not at work."""
+class GroupStanding(Shown):
+    """How a group stands, as its row in the table has it; null is what is not known, or not of such a controller."""
 
-    name: str
-    settings: str
-    """The file."""
-    fault: str | None
     group: str | None = None
     role: Role | None = None
     state: str | None = None
     """Of the state machine."""
     paused: bool | None = None
     consumers: int | None = None
+    advised: int | None = None
+    """Consumers that there should be, where the controller only observes."""
     fewest_consumers: int | None = None
     partitions: int | None = None
     unread: int | None = None
@@ -72,6 +77,15 @@ class GroupRow(Shown):
     """In bytes/s."""
     lag: int | None = None
     """Records that are written and not committed."""
+
+
+class GroupRow(GroupStanding):
+    """A group in the table; all but its name and what is wrong is null while its controller is not at work."""
+
+    name: str
+    settings: str
+    """The file."""
+    fault: str | None
     ready: str
     """Whether it decides on fresh measurements, in words."""
 
@@ -90,10 +104,10 @@ def make_groups_app(groups: Iterable[Kept], registry: CollectorRegistry) -> Fast
 
     def alive() -> Health:
         # It is while one group is all right: to begin the process anew would end that.
-        return _together({name: shown.board.alive() for name, shown in at_work().items()}, none_at_work=True)
+        return _together({name: shown.alive() for name, shown in at_work().items()}, none_at_work=True)
 
     def ready() -> Health:
-        return _together({name: shown.board.ready() for name, shown in at_work().items()}, none_at_work=False)
+        return _together({name: shown.ready() for name, shown in at_work().items()}, none_at_work=False)
 
     app = FastAPI(
         title="kcga",
@@ -167,11 +181,17 @@ def _row(group: Kept) -> GroupRow:
     shown = group.shown
     if shown is None:
         return GroupRow(name=group.name, settings=str(group.file), fault=group.fault, ready="is not controlled")
-    seen = shown.board.picture()
     return GroupRow(
         name=group.name,
         settings=str(group.file),
         fault=group.fault,
+        ready=shown.ready().reason,
+        **dict(shown.standing()),
+    )
+
+
+def _standing(seen: GroupPicture) -> GroupStanding:
+    return GroupStanding(
         group=seen.group,
         role=seen.controller.role,
         state=seen.controller.state,
@@ -182,7 +202,6 @@ def _row(group: Kept) -> GroupRow:
         unread=len(seen.unread),
         total_speed=seen.total_speed,
         lag=seen.lag,
-        ready=shown.board.ready().reason,
     )
 
 

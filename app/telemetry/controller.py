@@ -59,7 +59,7 @@ def shown_with_others(settings: Settings, stopping: Callable[[], bool]) -> Itera
     board = Board(settings.kafka.group, settings.of_controller)
     with ExitStack() as serving:
         told = _hooks(settings, registry, serving)
-        yield Audiences(board, *told), ShownGroup(board, _page(settings, board, stopping, registry), registry)
+        yield Audiences(board, *told), ShownGroup.of(board, _page(settings, board, stopping, registry), registry)
 
 
 def _hooks(settings: Settings, registry: CollectorRegistry, serving: ExitStack) -> list[Audience]:

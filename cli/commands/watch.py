@@ -15,14 +15,12 @@ from rich.live import Live
 from app.errors import UsageError
 from app.interrupts import stop_on_signals
 from app.settings import Settings, checked, read
-from app.telemetry.exporter import listening
-from app.telemetry.process import process_registry
+from app.watch.advice import Advice
+from app.watch.decide import words
+from app.watch.decide.watcher import Moment
+from app.watch.looks import Look, look_at
+from app.watch.page import page_served
 from cli.files.stream_file import Measurement, write_stream
-from cli.live.advice import Advice
-from cli.live.decide import words
-from cli.live.decide.watcher import Moment
-from cli.live.page import make_page
-from cli.live.watch import Look, look_at
 from cli.options import Classes, OutputFormat, parse_classes
 from cli.terminal import standard_output
 from cli.terminal.glyphs import TopicPalette
@@ -168,10 +166,7 @@ def _served(settings: Settings, advice: Advice, port: int | None, keda_port: int
     host = settings.http.host
     with ExitStack() as serving:
         if port is not None:
-            registry = process_registry()
-            registry.register(advice)
-            server = listening(settings.http, port, "the page of the group")
-            serving.enter_context(server.serve(make_page(advice, registry, server.stopping)))
+            serving.enter_context(page_served(settings.http, port, advice))
         if keda_port is not None:
             from cli.live.keda import scaler
 

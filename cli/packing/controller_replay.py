@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.settings import load
+from app.watch.decide.simulated_group import SimulatedGroup
 from cli.files.stream_file import Measurement
-from cli.packing.simulated_group import SimulatedGroup
 from cli.packing.simulation import Answer, Policy
 from cli.ranges import require
 from controller.settings import ControllerSettings

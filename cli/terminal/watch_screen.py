@@ -10,8 +10,8 @@ from rich.style import Style
 from rich.text import Text
 
 from app import figures
-from cli.live.decide import words
-from cli.live.decide.watcher import MemberPicture, Moment
+from app.watch.decide import words
+from app.watch.decide.watcher import MemberPicture, Moment
 from cli.terminal.consumer_bars import ConsumerBars
 from cli.terminal.glyphs import ASCII, FAINT, GOOD, STRONG, UNICODE, WARNING, Glyphs, TopicPalette
 from domain.group_view.view import ConsumerView, HeldPartition

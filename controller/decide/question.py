@@ -10,7 +10,7 @@ than there could be, and none of a class of which there is none.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from controller.decide.sizes import Size
@@ -23,6 +23,10 @@ from domain.partitions import TopicPartition
 from domain.speeds import LEAST_CAPACITY
 from solver.evaluation import evaluate
 from solver.problem import Problem
+from solver.solution import Solution
+
+Solve = Callable[[Problem, str], Solution]
+"""Answers a question by the engine of that name."""
 
 
 @dataclass(frozen=True, slots=True)

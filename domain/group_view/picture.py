@@ -31,6 +31,8 @@ class Role(StrEnum):
     STANDBY = "standby"
     """Another controller leads the group."""
     LEADER = "leader"
+    OBSERVER = "observer"
+    """It only says what it would do with the group, which is not its own."""
 
 
 class ControllerPicture(Shown):

@@ -85,7 +85,7 @@ class Kept:
 
 def test_several_groups_have_a_table_that_leads_to_the_page_of_each(browser: Browser) -> None:
     board, server = told_board(), StatusServer("127.0.0.1", 0)
-    own = ShownGroup(board, make_app(board, registry_of(board), stopping=server.stopping), registry_of(board))
+    own = ShownGroup.of(board, make_app(board, registry_of(board), stopping=server.stopping), registry_of(board))
     kept = [
         Kept("orders", Path("orders.toml"), own),
         Kept("clicks", Path("clicks.toml"), fault=f"no topic {HOSTILE}"),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from app.watch.decide.simulated_group import SimulatedGroup
 from cli.files.stream_file import Measurement
 from cli.packing.controller_replay import ControllerReplay
-from cli.packing.simulated_group import SimulatedGroup
 from controller.settings import ControllerSettings
 from domain.consumer_class import ConsumerClass
 from domain.messages import Decision

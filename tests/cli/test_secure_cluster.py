@@ -13,8 +13,8 @@ from app.components import command
 from app.java import Java
 from app.settings import load
 from app.topics import Cluster as Topics
+from app.watch.decide.watcher import Moment
 from cli.doctor.kafka import check_kafka
-from cli.live.decide.watcher import Moment
 from cli.rights import Component, Resource, rights
 from consumer.verify import verify
 from domain.messages import Action, ConsumerCommand, PartitionRef

@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
 
 from app.errors import KcgaError
-from cli.live.advice import Advice, NoAdviceError
-from cli.live.decide.watcher import Moment
+from app.watch.advice import Advice, NoAdviceError
+from app.watch.decide.watcher import Moment
 from cli.live.keda import METRIC, messages, scaler
 from cli.main import app
 from sandbox.ports import LOOPBACK

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from cli.live.decide import words
-from cli.live.decide.membership import Membership
-from cli.live.decide.watcher import CapacityFrom, Moment, Watcher
+from app.watch.decide import words
+from app.watch.decide.membership import Membership
+from app.watch.decide.watcher import CapacityFrom, Moment, Watcher
 from controller.settings import AUTO, ControllerSettings
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds

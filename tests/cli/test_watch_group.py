@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 from app.errors import KcgaError
 from app.java import Java
 from app.settings import Settings, checked
-from cli.live.advice import Advice
-from cli.live.decide.membership import Protocol
-from cli.live.decide.watcher import Moment
+from app.watch.advice import Advice
+from app.watch.decide.membership import Protocol
+from app.watch.decide.watcher import Moment
+from app.watch.looks import Look, look_at
 from cli.live.keda import scaler
-from cli.live.watch import Look, look_at
 from cli.main import app
 from sandbox.ports import LOOPBACK
 from solver import solve

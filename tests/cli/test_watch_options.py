@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from app.errors import KcgaError, UsageError
-from cli.live.decide.membership import Protocol
-from cli.live.membership import NoSuchGroupError, membership
-from cli.live.watch import topics_of
+from app.watch.decide.membership import Protocol
+from app.watch.looks import topics_of
+from app.watch.membership import NoSuchGroupError, membership
 from cli.main import app
 from domain.partitions import TopicPartition
 from monitor.cluster_logs import BrokerAwayError, ClusterLogs

@@ -10,10 +10,10 @@ from playwright.sync_api import Browser, expect
 from prometheus_client import CollectorRegistry
 
 from app.status.server import StatusServer
-from cli.live.advice import Advice
-from cli.live.decide.membership import Membership
-from cli.live.decide.watcher import Watcher
-from cli.live.page import make_page
+from app.watch.advice import Advice
+from app.watch.decide.membership import Membership
+from app.watch.decide.watcher import Watcher
+from app.watch.page import make_page
 from tests.cli.test_watcher import group, speeds_of, watcher
 from tests.page_watch import DESKTOP, PHONE, opened, serious_faults
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cli.live.decide import words
-from cli.live.decide.membership import GroupMember, Membership, Protocol
-from cli.live.decide.rebalances import Rebalances
-from cli.live.decide.saving import Comparison, Readership, Saving
-from cli.live.decide.watcher import Moment, Watcher
+from app.watch.decide import words
+from app.watch.decide.membership import GroupMember, Membership, Protocol
+from app.watch.decide.rebalances import Rebalances
+from app.watch.decide.saving import Comparison, Readership, Saving
+from app.watch.decide.watcher import Moment, Watcher
 from cli.terminal.glyphs import TopicPalette
 from cli.terminal.watch_screen import WatchScreen
 from controller.settings import ControllerSettings

@@ -17,7 +17,7 @@ from kubernetes import client
 
 from app.child import Child
 from app.jars import cache_folder
-from cli.live.advice import Advice
+from app.watch.advice import Advice
 from cli.live.keda import scaler
 from sandbox.ports import LOOPBACK, free_port
 from tests import go_program

@@ -8,11 +8,12 @@ const EVERY_MS = 2000;
 function standing(group) {
   if (group.fault !== null) return element("span", { class: "chip bad" }, group.fault);
   if (group.paused) return element("span", { class: "chip warn" }, "paused");
-  return element("span", { class: "chip" }, group.ready);
+  return element("span", { class: "chip" }, (group.role === "observer" ? "only observes: " : "") + group.ready);
 }
 
 function row(group) {
   const name = group.role === null ? group.name : element("a", { href: `groups/${group.name}/` }, group.name);
+  const advised = group.advised === null ? "" : ` (${count(group.advised)} advised)`;
   const fewest = group.fewest_consumers === null ? "" : ` (${count(group.fewest_consumers)} at least)`;
   const unread = group.unread ? ` (${count(group.unread)} unread)` : "";
   return element(
@@ -20,7 +21,7 @@ function row(group) {
     {},
     element("th", { scope: "row" }, name),
     element("td", {}, standing(group)),
-    element("td", {}, count(group.consumers) + fewest),
+    element("td", {}, count(group.consumers) + advised + fewest),
     element("td", {}, speed(group.total_speed)),
     element("td", {}, count(group.lag)),
     element("td", {}, count(group.partitions) + unread),

@@ -2,12 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
 
 from controller.decide.creation_limit import told_later
 from controller.decide.decider import TRIES, Decider
 from controller.decide.group import Pending
 from controller.decide.history import named
+from controller.decide.question import Solve
 from controller.decide.triggers import interval_over
 from controller.settings import ControllerSettings
 from domain.consumer_class import ORDINARY, class_names
@@ -27,10 +27,7 @@ from domain.messages import (
     writer,
 )
 from domain.speeds import WriteSpeeds
-from solver.problem import Problem
-from solver.solution import Solution
 
-Solve = Callable[[Problem, str], Solution]
 HIGHEST_ORDER = 2**63 - 1
 """When a start was ordered is not known: it counts until the partition is held, or the controller says otherwise."""
 

@@ -19,7 +19,7 @@ from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessages
 
 from app.errors import KcgaError
-from cli.live.advice import Advice, NoAdviceError
+from app.watch.advice import Advice, NoAdviceError
 
 log = structlog.get_logger(__name__)
 

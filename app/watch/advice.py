@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from app.status.health import Health
-from cli.live.decide.watcher import CapacityFrom, Moment
+from app.watch.decide.watcher import CapacityFrom, Moment
 
 
 class NoAdviceError(Exception):

@@ -12,12 +12,12 @@ from kafka.errors import GroupIdNotFoundError, IncompatibleBrokerVersion, NoErro
 from kafka.protocol.api_message import ApiMessage
 
 from app.errors import KcgaError
-from cli.live.decide.membership import GroupMember, Membership, Protocol
+from app.watch.decide.membership import GroupMember, Membership, Protocol
 from domain.partitions import TopicPartition
 from domain.printable import printable
 from monitor.cluster_logs import BrokerAwayError, ClusterLogs
 
-_SCHEMAS = "cli.live.schemas"
+_SCHEMAS = "app.watch.schemas"
 _OF_CONSUMERS = ("consumer", "")
 """What groups of consumers say that they are, those included that never had a member; Kafka Connect's say otherwise."""
 _DEAD = "Dead"

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from app import figures
-from cli.live.decide.saving import HOUR_S
-from cli.live.decide.watcher import CapacityFrom, Moment
+from app.watch.decide.saving import HOUR_S
+from app.watch.decide.watcher import CapacityFrom, Moment
 from domain.assignment import ConsumerId
 from domain.messages import Decision, Restraint
 

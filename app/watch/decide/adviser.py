@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from itertools import count
 
-from cli.live.decide.membership import GroupMember
-from cli.live.decide.onlooker import Solve
+from app.watch.decide.membership import GroupMember
 from controller.decide.decider import Decider
 from controller.decide.group import Group
+from controller.decide.question import Solve
 from controller.decide.triggers import interval_over
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId

@@ -1,7 +1,7 @@
 """`kcga watch`: looks at a group that is not kcga's, round after round. It asks, and neither joins nor writes anything.
 
 Speeds and lags are measured as the monitor measures them, who reads what is asked of the group's coordinator, and what
-that means is `cli.live.decide.watcher`.
+that means is `app.watch.decide.watcher`.
 """
 
 import threading
@@ -13,10 +13,10 @@ from typing import NamedTuple
 from app.access import client_config
 from app.errors import KcgaError, UsageError
 from app.settings import Settings
-from cli.live.decide.membership import Membership, Protocol
-from cli.live.decide.onlooker import Solve
-from cli.live.decide.watcher import Moment, Watcher
-from cli.live.membership import NoSuchGroupError, committed_topics, membership
+from app.watch.decide.membership import Membership, Protocol
+from app.watch.decide.watcher import Moment, Watcher
+from app.watch.membership import NoSuchGroupError, committed_topics, membership
+from controller.decide.question import Solve
 from domain.speeds import WriteSpeeds
 from monitor.broker_logs import first_look
 from monitor.cluster_logs import BrokerAwayError, ClusterLogs

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from cli.live.decide.adviser import Adviser
-from cli.live.decide.capacity import CapacityEstimate
-from cli.live.decide.membership import Membership, Protocol
-from cli.live.decide.onlooker import Solve
-from cli.live.decide.rebalances import Rebalance, Rebalances
-from cli.live.decide.saving import Comparison, Saving
+from app.watch.decide.adviser import Adviser
+from app.watch.decide.capacity import CapacityEstimate
+from app.watch.decide.membership import Membership, Protocol
+from app.watch.decide.rebalances import Rebalance, Rebalances
+from app.watch.decide.saving import Comparison, Saving
+from controller.decide.question import Solve
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId
 from domain.group_view.picture import PartitionPicture, Shown

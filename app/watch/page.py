@@ -1,16 +1,20 @@
 """The page of a group that is watched: what `kcga watch` shows in the terminal, live in a browser, and in JSON."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry
 
+from app.settings import HttpSettings, Port
 from app.status.app import PAGE, Secured, add_events, add_health, add_refusals
-from cli.live.advice import Advice
-from cli.live.decide import words
-from cli.live.decide.watcher import Moment
+from app.telemetry.exporter import listening
+from app.telemetry.process import process_registry
+from app.watch.advice import Advice
+from app.watch.decide import words
+from app.watch.decide.watcher import Moment
 from domain.group_view.picture import Shown
 
 
@@ -78,3 +82,17 @@ def make_page(advice: Advice, registry: CollectorRegistry, stopping: Callable[[]
 
     app.mount("/static", StaticFiles(directory=PAGE), name="static")
     return app
+
+
+@contextmanager
+def page_served(http: HttpSettings, port: Port, advice: Advice) -> Iterator[None]:
+    """Serves the page at that port, with figures, health and the API.
+
+    Raises:
+        KcgaError: the port cannot be had.
+    """
+    registry = process_registry()
+    registry.register(advice)
+    server = listening(http, port, "the page of the group")
+    with server.serve(make_page(advice, registry, server.stopping)):
+        yield

@@ -1,8 +1,8 @@
 """What kcga would have saved since a group is watched: the whole controller, with the speeds that the group had.
 
 Both are reckoned from the same write speeds and the same capacity: the group as it was, and a group of kcga's that
-begins with the first speeds (`cli.packing.simulated_group`). So what waits is what waits for want of capacity or of a
-reader; what either waits for its next fetch or commit is in neither.
+begins with the first speeds (`app.watch.decide.simulated_group`). So what waits is what waits for want of capacity or
+of a reader; what either waits for its next fetch or commit is in neither.
 """
 
 import math
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from cli.live.decide.onlooker import Solve
-from cli.packing.simulated_group import SimulatedGroup
+from app.watch.decide.simulated_group import SimulatedGroup
+from controller.decide.question import Solve
 from controller.settings import DEFAULT_HANDOVER_S, ControllerSettings
 from domain.assignment import Assignment, ConsumerId
 from domain.consumer_class import ConsumerClass

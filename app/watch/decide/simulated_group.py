@@ -1,9 +1,10 @@
 """A whole controller, and a group that obeys it at once and keeps up, on a clock of their own."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from controller.decide.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
+from controller.decide import commands, question
+from controller.decide.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send
 from controller.decide.events import (
     ClaimHeard,
     ConsumerGone,
@@ -21,7 +22,6 @@ from domain.assignment import Assignment, ConsumerId
 from domain.consumer_class import ConsumerClass
 from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, Decision, PartitionRef
 from domain.speeds import WriteSpeeds
-from solver import Problem, Solution
 
 TICK_S = 1.0
 
@@ -34,7 +34,7 @@ class SimulatedGroup:
         solve: answers its questions, in no time by the clock here.
     """
 
-    def __init__(self, settings: ControllerSettings, solve: Callable[[Problem, str], Solution]) -> None:
+    def __init__(self, settings: ControllerSettings, solve: question.Solve) -> None:
         self.decisions: list[Decision] = []
         self._settings = settings
         self._solve = solve
@@ -105,7 +105,7 @@ class SimulatedGroup:
                 yield ConsumerGone(self._now, consumer)
             case Send(command=message):
                 yield self._obey(message)
-            case Solve(plan=plan, problem=problem, engine=engine):
+            case commands.Solve(plan=plan, problem=problem, engine=engine):
                 yield Solved(self._now, plan, self._solve(problem, engine))
             case Publish(decision=decision):
                 self.decisions.append(decision)
