@@ -14,6 +14,7 @@ from rich.table import Table
 
 from app.errors import UsageError
 from app.settings import Settings, load
+from cli.iam import policies
 from cli.options import SettingsFile
 from cli.rights import Resource, Right, rights
 from domain.speeds import Source
@@ -24,6 +25,7 @@ class RightsFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
     STRIMZI = "strimzi"
+    MSK_IAM = "msk-iam"
 
 
 _CLUSTER_OF_SERVICE = re.compile(r"([a-z0-9][a-z0-9-]*)-kafka-(?:\w+-)?bootstrap[.:]")
@@ -42,11 +44,17 @@ def acls(
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(help="For strimzi: the Kafka cluster's name, where kafka.bootstrap_servers does not tell it."),
+        typer.Option(
+            help="For strimzi: the Kafka cluster's name, where kafka.bootstrap_servers does not tell it. For msk-iam: "
+            "its ARN."
+        ),
     ] = None,
     output: Annotated[
         RightsFormat,
-        typer.Option(help="commands: calls of kafka-acls.sh; json: one object a line; strimzi: KafkaUsers, as YAML."),
+        typer.Option(
+            help="commands: calls of kafka-acls.sh; json: one object a line; strimzi: KafkaUsers, as YAML; msk-iam: "
+            "policies of IAM, as JSON, by the users' names."
+        ),
     ] = RightsFormat.COMMANDS,
 ) -> None:
     loaded = load(settings)
@@ -58,6 +66,9 @@ def acls(
         return
     if output is RightsFormat.STRIMZI:
         print(yaml.safe_dump_all(kafka_users(wanted, loaded, prefix, cluster), sort_keys=False), end="")  # noqa: T201
+        return
+    if output is RightsFormat.MSK_IAM:
+        print(json.dumps(policies(wanted, prefix, cluster), indent=2))  # noqa: T201
         return
     as_json = output is RightsFormat.JSON
     for line in json_lines(wanted, prefix) if as_json else commands(wanted, loaded, prefix):

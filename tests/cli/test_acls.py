@@ -10,6 +10,7 @@ import yaml
 
 from app.errors import UsageError
 from app.settings import Settings, load
+from cli import iam
 from cli.commands.acls import RightsFormat, acls, commands, json_lines, kafka_users
 from cli.rights import Component, Resource, Right, operations_on, rights
 from domain.speeds import Source
@@ -192,3 +193,105 @@ def test_what_strimzi_cannot_take_is_one_clear_error(tmp_path: Path, capsys: pyt
     acls(file, "kcga-", None, "east", RightsFormat.STRIMZI)
     kinds = [user["kind"] for user in yaml.safe_load_all(capsys.readouterr().out)]
     assert kinds == ["KafkaUser"] * len(Component)
+
+
+ARN = "arn:aws:kafka:eu-central-1:123456789012:cluster/east/4c6e-7"
+
+
+@pytest.mark.parametrize("mode", ["manage", "observe"])
+@pytest.mark.parametrize("source", Source)
+def test_every_right_is_granted_by_its_action_of_iam_and_nothing_else_is(
+    tmp_path: Path, source: Source, mode: str
+) -> None:
+    settings = settings_of(tmp_path, r'["orders", "^clicks\\..*"]')
+    settings = settings.model_copy(
+        update={
+            "monitor": settings.monitor.model_copy(update={"source": source}),
+            "controller": settings.controller.model_copy(update={"mode": mode}),
+        }
+    )
+    wanted = rights(settings)
+    assert {(right.resource, each) for right in wanted for each in right.operations} <= iam.ACTIONS.keys()
+    granted = iam.policies(wanted, "kcga-", ARN)
+    assert granted.keys() == {f"kcga-{component}" for component in Component}
+    for component in Component:
+        allowed = {
+            (arn, action)
+            for statement in granted[f"kcga-{component}"]["Statement"]
+            for arn in statement["Resource"]
+            for action in statement["Action"]
+        }
+        needed = {(ARN, "kafka-cluster:Connect")}
+        for right in wanted:
+            of_kind = f"{ARN.partition(':cluster/')[0]}:{right.resource}/east/4c6e-7/{right.name}"
+            arn = ARN if right.resource is Resource.CLUSTER else of_kind + ("*" if right.prefixed else "")
+            if right.component is component:
+                actions = (action for each in right.operations for action in iam.ACTIONS[right.resource, each])
+                needed |= {(arn, f"kafka-cluster:{action}") for action in actions}
+        extra = {(ARN, "kafka-cluster:WriteDataIdempotently")} if component is Component.CONSUMER else set()
+        assert allowed == needed | extra
+
+
+def test_a_policy_of_iam_has_the_form_that_amazon_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings_of(tmp_path)
+    acls(tmp_path / "settings.toml", "kcga-", None, ARN, RightsFormat.MSK_IAM)
+    of_account = "arn:aws:kafka:eu-central-1:123456789012"
+    assert json.loads(capsys.readouterr().out)["kcga-consumer"] == {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Action": ["kafka-cluster:Connect", "kafka-cluster:WriteDataIdempotently"],
+                "Resource": [ARN],
+            },
+            {
+                "Effect": "Allow",
+                "Action": ["kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"],
+                "Resource": [f"{of_account}:topic/east/4c6e-7/orders"],
+            },
+            {
+                "Effect": "Allow",
+                "Action": ["kafka-cluster:DescribeTopic", "kafka-cluster:ReadData", "kafka-cluster:WriteData"],
+                "Resource": [f"{of_account}:topic/east/4c6e-7/consumer.metadata"],
+            },
+            {
+                "Effect": "Allow",
+                "Action": ["kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup"],
+                "Resource": [f"{of_account}:group/east/4c6e-7/billing"],
+            },
+            {
+                "Effect": "Allow",
+                "Action": ["kafka-cluster:AlterTransactionalId", "kafka-cluster:DescribeTransactionalId"],
+                "Resource": [f"{of_account}:transactional-id/east/4c6e-7/billing/*"],
+            },
+        ],
+    }
+
+
+def test_names_that_mean_something_to_iam_mean_themselves() -> None:
+    right = Right(Component.CONSUMER, Resource.GROUP, "a*b?$", ("Read",))
+    (policy,) = iam.policies([right], "", "arn:aws-cn:kafka:cn-north-1:123456789012:cluster/east/*").values()
+    assert policy["Statement"][1]["Resource"] == [
+        "arn:aws-cn:kafka:cn-north-1:123456789012:group/east/*/a${*}b${?}${$}"
+    ]
+
+
+@pytest.mark.parametrize("cluster", [None, "east", "arn:aws:kafka:eu-central-1:1:cluster/east/4c6e-7", f"{ARN}/orders"])
+def test_a_cluster_that_iam_does_not_know_is_one_clear_error(tmp_path: Path, cluster: str | None) -> None:
+    settings_of(tmp_path)
+    with pytest.raises(UsageError, match="--cluster must be the ARN of the MSK cluster"):
+        acls(tmp_path / "settings.toml", "kcga-", None, cluster, RightsFormat.MSK_IAM)
+
+
+def test_a_controller_that_only_observes_has_the_rights_of_a_watcher(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    observing = settings.model_copy(update={"controller": settings.controller.model_copy(update={"mode": "observe"})})
+
+    def of(component: Component) -> list[tuple[Resource, str, tuple[str, ...]]]:
+        return [(r.resource, r.name, r.operations) for r in rights(observing) if r.component is component]
+
+    assert of(Component.CONTROLLER) == of(Component.WATCHER)
+    assert {each for _, _, operations in of(Component.CONTROLLER) for each in operations} == {
+        "Describe",
+        "DescribeConfigs",
+    }
