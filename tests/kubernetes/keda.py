@@ -1,4 +1,4 @@
-"""A real KEDA scales a Deployment by kcga's external scaler: `make test-keda`, since it takes long to build.
+"""A real KEDA scales a Deployment by the scaler of `kcga watch`: `make test-keda`, since it takes long to build.
 
 It is built from its Go module, without its other scalers, which would take an hour; its operator and its metrics server
 run as processes beside the control plane of the tests.
@@ -16,16 +16,16 @@ import pytest
 from kubernetes import client
 
 from app.child import Child
+from app.components import command
 from app.jars import cache_folder
-from app.watch.advice import Advice
-from cli.live.keda import scaler
 from sandbox.ports import LOOPBACK, free_port
 from tests import go_program
 from tests.certificates import Authority
-from tests.cli.test_watcher import group, watched
-from tests.conftest import installed
+from tests.cli.ordinary_group import RdkafkaGroup, producing, wait_for_group
+from tests.conftest import CreateTopic, installed
 from tests.kubernetes.control_plane import ControlPlane
 from tests.secure_cluster import wait_until
+from tests.services import SharedBroker
 from tests.tools import GO
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3 * 3600)]
@@ -36,8 +36,8 @@ KEPT = ("scaler.go", "external_scaler.go", "external_mock_scaler.go")
 TRIGGERS = ("external", "external-mock", "external-push")
 NAMESPACE = "keda"
 API = "v1beta1.external.metrics.k8s.io"
-GROWS = group(("orders-0", "orders-1", "orders-2")), 60.0, 60.0, 60.0
-SHRINKS = group(("orders-0",), ("orders-1",), ("orders-2",)), 20.0, 20.0, 20.0
+CAPACITY = 10_000
+"""Of a consumer, in bytes/s."""
 
 
 def built(go: Path) -> Path:
@@ -68,8 +68,8 @@ def built(go: Path) -> Path:
     environment = {**os.environ, "CGO_ENABLED": "0", "GOMAXPROCS": "1"}
     arriving = folder / "new"
     arriving.mkdir(exist_ok=True)
-    command: list[str | Path] = [go, "build", *flags, "-o", arriving, *packages]
-    with Child("the build of KEDA", command, folder / "build.log", folder=copy, environment=environment) as child:
+    build: list[str | Path] = [go, "build", *flags, "-o", arriving, *packages]
+    with Child("the build of KEDA", build, folder / "build.log", folder=copy, environment=environment) as child:
         if child.wait(2 * 3600) != 0:
             raise child.error("KEDA could not be built")
     for name in PROGRAMS:
@@ -109,25 +109,35 @@ def plane(kubernetes_program: Path, tmp_path: Path) -> Iterator[Aggregating]:
         yield plane
 
 
-def test_a_deployment_has_as_many_pods_as_are_advised(plane: Aggregating, tmp_path: Path) -> None:
-    keda, advice = built(installed(GO)), Advice("billing", holds_s=3600.0)
+def test_a_deployment_has_as_many_pods_as_are_advised(
+    plane: Aggregating, broker: SharedBroker, create_topic: CreateTopic, unique_name: str, tmp_path: Path
+) -> None:
+    """By `kcga watch`, beside a real group whose load comes and goes."""
+    keda, servers, port = built(installed(GO)), broker.bootstrap_servers, free_port()
+    topic, brokers = create_topic(unique_name, 4), {"bootstrap.servers": servers}
     for kind in sorted((keda / "source" / "config" / "crd" / "bases").glob("*.yaml")):
         plane.kubectl("create", "-f", kind)
     plane.kubectl("create", "namespace", NAMESPACE)
+    settings, said = tmp_path / "watch.toml", tmp_path / "watch.log"
+    settings.write_text(
+        f'[kafka]\nbootstrap_servers = "{servers}"\n[controller]\nscale_down_window_s = 0\n'
+        "[monitor]\ninterval_s = 0.2\nwindow_s = 3\n"
+    )
+    options = ("--group", unique_name, "--settings", str(settings), "--capacity", str(CAPACITY))
+    watch = [*command("watch"), *options, "--keda-port", str(port)]
     with ExitStack() as running:
-        logs = start(running, plane, keda, tmp_path)
-        address = running.enter_context(scaler(advice, LOOPBACK))
-        advice.tell(watched(*GROWS))
-        create(plane, deployment(), scaled(address))
+        logs = [said, *start(running, plane, keda, tmp_path)]
+        running.enter_context(RdkafkaGroup(brokers, unique_name, topic)).join()
+        wait_for_group(brokers, unique_name, members=1)
+        running.enter_context(Child("kcga watch", watch, said))
         apps = client.AppsV1Api(plane.client())
 
         def replicas() -> int:
             return int(apps.read_namespaced_deployment("writers", NAMESPACE).spec.replicas)
 
-        assert advice.consumers == 3
-        wait_until(lambda: replicas() == 3, *logs)
-        advice.tell(watched(*SHRINKS, seconds=30))
-        assert advice.consumers == 1
+        with producing(brokers, topic, dict.fromkeys(range(4), CAPACITY // 2)):
+            create(plane, deployment(), scaled(f"{LOOPBACK}:{port}", unique_name))
+            wait_until(lambda: replicas() >= 3, *logs)
         wait_until(lambda: replicas() == 1, *logs)
 
 
@@ -165,8 +175,8 @@ def start(running: ExitStack, plane: ControlPlane, keda: Path, folder: Path) -> 
     logs = []
     for name in PROGRAMS:
         log = folder / f"{name}.log"
-        command: list[str | Path] = [keda / name, here, *flags[name]]
-        running.enter_context(Child(f"KEDA's {name}", command, log, folder=folder, environment=environment))
+        program: list[str | Path] = [keda / name, here, *flags[name]]
+        running.enter_context(Child(f"KEDA's {name}", program, log, folder=folder, environment=environment))
         logs.append(log)
     return logs
 
@@ -207,7 +217,7 @@ def deployment() -> dict[str, object]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
-def scaled(address: str) -> dict[str, object]:
+def scaled(address: str, group: str) -> dict[str, object]:
     """As `docs/watch.md` has it, but that it looks more often, and shrinks at once."""
     at_once = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}}
     spec = {
@@ -216,7 +226,7 @@ def scaled(address: str) -> dict[str, object]:
         "maxReplicaCount": 20,
         "pollingInterval": 2,
         "advanced": {"horizontalPodAutoscalerConfig": at_once},
-        "triggers": [{"type": "external", "metadata": {"scalerAddress": address, "group": "billing"}}],
+        "triggers": [{"type": "external", "metadata": {"scalerAddress": address, "group": group}}],
     }
     metadata = {"name": "writers", "namespace": NAMESPACE}
     return {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": metadata, "spec": spec}
