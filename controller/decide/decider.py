@@ -521,7 +521,13 @@ class Decider:
         most = self.settings.max_consumers if limit is None else min(self.settings.max_consumers, limit.most)
         needed = self.desired.consumers | self._reserved
         ordinary = {consumer for consumer in self._staying if self.class_of(consumer).name == ORDINARY}
-        return spares(self.settings.spare_consumers, needed, ordinary, 0 if none_made else most, self._free)
+        wanted = max(self.settings.spare_consumers, self._awaits_speeds)
+        return spares(wanted, needed, ordinary, 0 if none_made else most, self._free)
+
+    @property
+    def _awaits_speeds(self) -> bool:
+        """Whether there is something to read and no speed is known yet: one consumer begins while they are measured."""
+        return bool(self._wanted) and not (self._known or self.desired) and self.settings.min_consumers > 0
 
 
 def by_rule(engine: str, plan: Assignment, figures: Evaluation) -> Solution:

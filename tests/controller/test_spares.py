@@ -52,6 +52,28 @@ def test_a_spare_is_made_and_reads_nothing() -> None:
     assert world.controller.state is State.SENTINEL
 
 
+def test_a_group_that_begins_has_a_consumer_that_is_ready_when_the_first_speed_is_known() -> None:
+    world = a_world({}, SETTINGS.model_copy(update={"spare_consumers": 0}))
+    world.unknown = frozenset(partitions(3, 0.0))
+    run(world, 5)
+    first = world.consumers[1]
+    assert idle(world) == [1]
+    assert world.controller.group[1].state is ConsumerState.READY
+    world.unknown, world.speeds = frozenset(), partitions(3, 25.0)
+    run(world, 5)
+    assert world.consumers == {1: first}
+    assert first.held == world.speeds.keys()
+
+
+def test_no_consumer_begins_before_a_speed_is_known_where_nothing_is_to_be_read_or_nobody_may_have_to() -> None:
+    nothing = a_world({}, SETTINGS.model_copy(update={"spare_consumers": 0}))
+    nobody = a_world({}, SETTINGS.model_copy(update={"spare_consumers": 0, "min_consumers": 0}))
+    nobody.unknown = frozenset(partitions(3, 0.0))
+    for world in (nothing, nobody):
+        run(world, 5)
+        assert not world.consumers
+
+
 def test_a_plan_takes_the_spare_and_another_one_is_made() -> None:
     world = a_world(partitions(4, 20.0))
     run(world, 15)
