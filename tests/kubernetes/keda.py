@@ -121,7 +121,7 @@ def test_a_deployment_has_as_many_pods_as_are_advised(
     settings, said = tmp_path / "watch.toml", tmp_path / "watch.log"
     settings.write_text(
         f'[kafka]\nbootstrap_servers = "{servers}"\n[controller]\nscale_down_window_s = 0\n'
-        "[monitor]\ninterval_s = 0.2\nwindow_s = 3\n"
+        f'[monitor]\ntopics = ["{topic}"]\ninterval_s = 0.2\nwindow_s = 3\n'
     )
     options = ("--group", unique_name, "--settings", str(settings), "--capacity", str(CAPACITY))
     watch = [*command("watch"), *options, "--keda-port", str(port)]
