@@ -113,16 +113,7 @@ def make_app(
         shown = board.picture()
         return shown.version, shown
 
-    app = FastAPI(
-        title="kcga",
-        summary="One consumer group, as its controller sees it.",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/api/openapi.json",
-    )
-    app.add_middleware(Secured)
-    add_refusals(app)
-    add_health(app, board.alive, board.ready, registry)
+    app = new_app("kcga", "One consumer group, as its controller sees it.", board.alive, board.ready, registry)
     _add_reading(app, board, control=ask is not None and token is not None)
     add_events(app, pictured, stopping, "The group")
     _add_control(app, board, ask, token)
@@ -150,6 +141,17 @@ class Secured:
             await send(message)
 
         await self._app(scope, receive, send_secured)
+
+
+def new_app(
+    title: str, summary: str, alive: Callable[[], Health], ready: Callable[[], Health], registry: CollectorRegistry
+) -> FastAPI:
+    """What all pages have: who may ask, how they refuse, and how they tell of their health and figures."""
+    app = FastAPI(title=title, summary=summary, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    app.add_middleware(Secured)
+    add_refusals(app)
+    add_health(app, alive, ready, registry)
+    return app
 
 
 def add_refusals(app: FastAPI) -> None:

@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.status.app import PAGE, Secured, add_health, add_refusals
+from app.status.app import PAGE, new_app
 from app.status.board import Board
 from app.status.health import Health
 from domain.group_view.picture import GroupPicture, Role, Shown
@@ -109,16 +109,7 @@ def make_groups_app(groups: Iterable[Kept], registry: CollectorRegistry) -> Fast
     def ready() -> Health:
         return _together({name: shown.ready() for name, shown in at_work().items()}, none_at_work=False)
 
-    app = FastAPI(
-        title="kcga",
-        summary="Several consumer groups, each at groups/NAME/.",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/api/openapi.json",
-    )
-    app.add_middleware(Secured)
-    add_refusals(app)
-    add_health(app, alive, ready, registry)
+    app = new_app("kcga", "Several consumer groups, each at groups/NAME/.", alive, ready, registry)
 
     @app.get("/api/groups", tags=["groups"])
     def table() -> list[GroupRow]:

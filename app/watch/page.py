@@ -9,7 +9,7 @@ from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry
 
 from app.settings import HttpSettings, Port
-from app.status.app import PAGE, Secured, add_events, add_health, add_refusals
+from app.status.app import PAGE, add_events, new_app
 from app.telemetry.exporter import listening
 from app.telemetry.process import process_registry
 from app.watch.advice import Advice
@@ -51,16 +51,8 @@ def make_page(advice: Advice, registry: CollectorRegistry, stopping: Callable[[]
         registry: of the figures.
         stopping: whether open connections have to end.
     """
-    app = FastAPI(
-        title="kcga watch",
-        summary="One consumer group, and what kcga would do with it.",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/api/openapi.json",
-    )
-    app.add_middleware(Secured)
-    add_refusals(app)
-    add_health(app, advice.alive, advice.ready, registry)
+    summary = "One consumer group, and what kcga would do with it."
+    app = new_app("kcga watch", summary, advice.alive, advice.ready, registry)
 
     def newest() -> tuple[int, Account | None]:
         number, moment = advice.newest
