@@ -34,7 +34,7 @@ pytestmark = [
 PARK_AFTER_S = 5
 REFUSED = range(150, 1500, 300)
 """Offsets. So few, as to find each takes some ten appends: a busy Spark would never come to an end of more."""
-WITH_A_COLUMN = '[consumer.schemas."{topic}"]\namount = "double"\n\n[local]\ngrace_s = 60\n'
+WITH_A_COLUMN = '[consumer.schemas."{topic}"]\namount = "double"\n\n[local]\ngrace_s = 300\n'
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ from tests.broker_cluster import BrokerCluster
 from tests.conftest import cannot, installed
 from tests.consumer.table_files import files
 from tests.fire.clock import Clock
-from tests.fire.group import ANSWERS_WITHIN_S, FASTER, configure
+from tests.fire.group import ANSWERS_WITHIN_S, SHORT_LEASES, configure
 from tests.fire.witnessed_group import BUSY, CALM, WitnessedGroup, partitions_of, speeds
 from tests.services import SharedBroker, SharedSpark
 from tests.test_parked_topics import Tables, parking_group, session, tables, unpark
@@ -71,8 +71,8 @@ FORGETFUL = {
     "offsets.retention.minutes": FORGOTTEN_AFTER_S // 60,
     "offsets.retention.check.interval.ms": 10_000,
 }
-WITH_A_SPARE = FASTER | {"max_consumers = 12\n": FASTER["max_consumers = 12\n"] + "spare_consumers = 1\n"}
-RENEWED = WITH_A_SPARE | {"wait_time_secs = 3\n": FASTER["wait_time_secs = 3\n"] + "renew_claims_s = 20\n"}
+WITH_A_SPARE = SHORT_LEASES | {"max_consumers = 12\n": SHORT_LEASES["max_consumers = 12\n"] + "spare_consumers = 1\n"}
+RENEWED = WITH_A_SPARE | {"wait_time_secs = 3\n": SHORT_LEASES["wait_time_secs = 3\n"] + "renew_claims_s = 20\n"}
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def small_group(
     """One topic of six partitions; no component is begun."""
     services = Services(broker.bootstrap_servers, spark_server.remote, f"{unique_name}.")
     partitions = partitions_of(f"{unique_name}.orders", 6)
-    settings = configure(tmp_path, services, partitions)
+    settings = configure(tmp_path, services, partitions, SHORT_LEASES)
     Cluster(broker.bootstrap_servers).create(Counter(partition.topic for partition in partitions))
     return WitnessedGroup(stack, tmp_path, settings, speeds(partitions, CALM))
 
@@ -147,7 +147,7 @@ def test_a_table_that_refuses_keeps_no_other_topic_waiting(
 ) -> None:
     services = Services(broker.bootstrap_servers, spark_server.remote, f"{unique_name}.")
     refused, others = (partitions_of(f"{unique_name}.{topic}", 3) for topic in ("orders", "clicks"))
-    settings = configure(tmp_path, services, refused + others)
+    settings = configure(tmp_path, services, refused + others, SHORT_LEASES)
     Cluster(broker.bootstrap_servers).create(Counter(partition.topic for partition in refused + others))
     group = WitnessedGroup(stack, tmp_path, settings, speeds(refused + others, CALM))
     for component in ("monitor", "controller"):
@@ -235,7 +235,9 @@ def test_partitions_without_a_leader_keep_no_other_waiting_and_are_read_on(
     stack: ExitStack, tmp_path: Path, broker_cluster: BrokerCluster, spark_server: SharedSpark
 ) -> None:
     partitions = partitions_of("orders", 6)
-    settings = configure(tmp_path, Services(broker_cluster.bootstrap_servers, spark_server.remote, ""), partitions)
+    settings = configure(
+        tmp_path, Services(broker_cluster.bootstrap_servers, spark_server.remote, ""), partitions, SHORT_LEASES
+    )
     create(broker_cluster, "orders", [[number % 3 + 1] for number in range(6)], {"min.insync.replicas": "1"})
     group = WitnessedGroup(stack, tmp_path, settings, speeds(partitions, CALM))
     for component in ("monitor", "controller"):
@@ -338,7 +340,7 @@ def reads_ahead(
 ) -> tuple[WitnessedGroup, Settings, Producer]:
     """A group that has read all of the partition, also what only the first broker has: the second is frozen."""
     partitions = [CARELESS, *others]
-    settings = configure(folder, Services(cluster.bootstrap_servers, spark_server.remote, ""), partitions)
+    settings = configure(folder, Services(cluster.bootstrap_servers, spark_server.remote, ""), partitions, SHORT_LEASES)
     careless = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
     create(cluster, CARELESS.topic, [[1, 2]], careless)
     group = WitnessedGroup(stack, folder, settings, dict.fromkeys(partitions, 0.0))

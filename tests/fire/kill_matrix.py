@@ -24,7 +24,7 @@ from sandbox.observer import Observer
 from sandbox.services import Services
 from sandbox.settings_file import CONSUMER_CAPACITY
 from tests.broker_cluster import BrokerCluster
-from tests.fire.group import FASTER, WITHIN_S, Group, configure
+from tests.fire.group import SHORT_LEASES, WITHIN_S, Group, configure
 from tests.sink_examples import Example
 
 log = structlog.get_logger()
@@ -62,9 +62,9 @@ class PlannedGroup(Group):
     ) -> None:
         services = Services(brokers.bootstrap_servers, spark, "")
         other = (
-            FASTER
+            SHORT_LEASES
             if sink is None
-            else FASTER
+            else SHORT_LEASES
             | {
                 f"spark_remote = {json.dumps(spark)}\n": 'sink = "command"\n',
                 f"lake_root = {json.dumps(str(folder / 'lake'))}\n": f"command = {json.dumps(sink)}\n",
