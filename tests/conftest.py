@@ -8,7 +8,6 @@ unless CI=true; how many, and why, is said at the end.
 
 import gc
 import os
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from app.java import Java, find_java
 from tests import go_program
 from tests.broker_cluster import BrokerCluster
 from tests.examples import register_profiles
+from tests.patience import PATIENCE_S, wait_until
 from tests.running_up import leaves_no_process
 from tests.services import OwnServices, Services, SharedBroker, SharedSpark, services_of
 from tests.side_by_side import Scheduler
@@ -240,11 +240,8 @@ def create_topic(admin: AdminClient) -> CreateTopic:
         """Settings are those of the topic, with `_` for `.`: `cleanup_policy="compact"`."""
         config = {setting.replace("_", "."): value for setting, value in settings.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
-        admin.create_topics([topic])[name].result(timeout=30)
-        deadline = time.monotonic() + 30
-        while len(admin.list_topics(name, timeout=30).topics[name].partitions) < partitions:
-            assert time.monotonic() < deadline, f"the broker does not know of {name}"
-            time.sleep(0.05)
+        admin.create_topics([topic])[name].result(timeout=PATIENCE_S)
+        wait_until(lambda: len(admin.list_topics(name, timeout=PATIENCE_S).topics[name].partitions) >= partitions)
         return name
 
     return create

@@ -36,6 +36,8 @@ SUMMARY = re.compile(r"^\d+ .* in [\d.]+s\b.*$", re.MULTILINE)
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|deselected)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 LONGEST_S = 1800.0
+PATIENCE_S = 120.0
+"""What a broken guard keeps from happening is waited for so long."""
 SIDE_BY_SIDE = 2 * (os.cpu_count() or 1)
 """How many guards are broken at once, each in a copy of its own: tests on services wait most of their time."""
 
@@ -740,7 +742,7 @@ def run_tests(copy: Path, tests: Sequence[str], kind: str) -> Outcome:
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *asked, *tests],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy)},
+        env={**os.environ, "PYTHONPATH": str(copy), "KCGA_TESTS_PATIENCE_S": str(PATIENCE_S)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

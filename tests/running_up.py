@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ import psutil
 import pytest
 
 from app.components import command
+from tests import patience
 
 _MARK = "KCGA_TEST"
 
@@ -34,12 +34,9 @@ def running_up(tmp_path: Path, *options: str) -> Iterator[tuple[subprocess.Popen
         process.communicate(timeout=180)
 
 
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], shown: Path) -> None:
-    deadline = time.monotonic() + 600
-    while not condition():
-        assert process.poll() is None, shown.read_text()
-        assert time.monotonic() < deadline, shown.read_text()
-        time.sleep(0.2)
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes], shown: Path) -> None:
+    patience.wait_until(lambda: process.poll() is not None or condition(), shown.read_text, every_s=0.2)
+    assert process.poll() is None, shown.read_text()
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -35,11 +34,12 @@ from cli.rights import Component, Resource, Right
 from controller.local_processes import LocalProcesses
 from sandbox.broker import Broker
 from sandbox.security import BrokerSecurity, TokenIssuer
+from tests import patience
 from tests.certificates import Authority
+from tests.patience import PATIENCE_S
 
 PASSWORD = "right"  # noqa: S105 (a test's own broker)
 DATA, PREFIX = "orders", "kcga-"
-WITHIN_S = 600.0
 
 
 class TokenProvider(Protocol):
@@ -89,7 +89,7 @@ class Cluster:
         bindings = [binding(right, operation) for right in wanted for operation in right.operations]
         for granted in self.admin.create_acls(bindings).values():
             granted.result(30)
-        wait_until(lambda: set(bindings) <= set(self.admin.describe_acls(ALL_RIGHTS).result(30)))
+        wait_for(lambda: set(bindings) <= set(self.admin.describe_acls(ALL_RIGHTS).result(30)))
 
     def revoke(self, right: Right) -> None:
         """That was granted."""
@@ -108,13 +108,13 @@ class Cluster:
         ]
         for revoked in self.admin.delete_acls(filters).values():
             revoked.result(30)
-        wait_until(lambda: not set(bindings) & set(self.admin.describe_acls(ALL_RIGHTS).result(30)))
+        wait_for(lambda: not set(bindings) & set(self.admin.describe_acls(ALL_RIGHTS).result(30)))
 
     def revoke_all(self) -> None:
         """Whatever anybody was granted; a superuser needs none of it."""
         for revoked in self.admin.delete_acls([ALL_RIGHTS]).values():
             revoked.result(30)
-        wait_until(lambda: not self.admin.describe_acls(ALL_RIGHTS).result(30))
+        wait_for(lambda: not self.admin.describe_acls(ALL_RIGHTS).result(30))
 
 
 ANY: Any = None
@@ -180,11 +180,10 @@ def produce(client: Mapping[str, str], topic: str, values: list[bytes], partitio
     assert producer.flush(60) == 0
 
 
-def wait_until(condition: Callable[[], bool], *logs: Path) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not condition():
-        assert time.monotonic() < deadline, "\n".join(log.read_text()[-5_000:] for log in logs if log.exists())
-        time.sleep(0.5)
+def wait_for(condition: Callable[[], bool], *logs: Path) -> None:
+    patience.wait_until(
+        condition, lambda: "\n".join(log.read_text()[-5_000:] for log in logs if log.exists()), every_s=0.5
+    )
 
 
 def settings_file(
@@ -236,7 +235,7 @@ class running:  # noqa: N801 (a context, as contextlib's are)
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
-        assert self._process.wait(60) == 0, self._log.read_text()
+        assert self._process.wait(PATIENCE_S) == 0, self._log.read_text()
 
 
 def end_consumers(settings: Settings, file: Path) -> None:

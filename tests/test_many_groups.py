@@ -21,7 +21,8 @@ from domain.messages import ControlAction, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from sandbox.ports import free_port
-from tests.app.test_groups import PATIENTLY_S, Fleet, wait_until
+from tests.app.test_groups import Fleet
+from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedBroker
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow(40)]
@@ -124,7 +125,7 @@ def test_the_others_decide_as_before(
             assert all(keepers[name].fault is None for name in others)
         finally:
             cluster.ensure_internal_topics(of_all[vanishing].topics.names, 4)
-            end(list(keepers.values()), PATIENTLY_S)
+            end(list(keepers.values()), PATIENCE_S)
     assert not any(keeper.at_work for keeper in keepers.values())
 
 

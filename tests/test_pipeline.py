@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.java import Java
-from tests.running_up import running_up, wait_until
+from tests.running_up import running_up, wait_for
 from tests.spark_cluster import SparkCluster
 
 KILLS = 111
@@ -29,7 +29,7 @@ pytestmark = [
 def test_whatever_is_killed_is_begun_anew_and_a_sigterm_ends_the_run_in_order(tmp_path: Path) -> None:
     chaos = ("--chaos", "--chaos-every", "5", "--seed", str(KILLS), "--output", "json")
     with running_up(tmp_path, *chaos) as (process, shown, temporary):
-        wait_until(lambda: shown.read_text().count(BEGINS_ANEW) >= len(SERVERS), process, shown)
+        wait_for(lambda: shown.read_text().count(BEGINS_ANEW) >= len(SERVERS), process, shown)
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate(timeout=800)
     assert process.returncode == 0, shown.read_text()
@@ -61,7 +61,7 @@ def test_a_run_of_so_many_seconds_on_a_cluster_that_is_there_ends_by_itself_and_
 
 def test_a_run_that_is_interrupted_while_it_starts_leaves_nothing_behind(tmp_path: Path) -> None:
     with running_up(tmp_path) as (process, shown, temporary):
-        wait_until(lambda: bool(list(temporary.glob("kcga-*/spark"))), process, shown)
+        wait_for(lambda: bool(list(temporary.glob("kcga-*/spark"))), process, shown)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
     assert process.returncode == 130

@@ -35,9 +35,10 @@ from domain.messages import ConsumerReport, Decision, Restraint, WriteSpeedRepor
 from domain.partitions import TopicPartition
 from solver import Status
 from tests.page_watch import PHONE, opened, serious_faults
+from tests.patience import wait_until
 from tests.prometheus import Prometheus
 from tests.recorded_decisions import Came, not_foretold, on_topics
-from tests.running_up import leaves_no_process, running_up, wait_until
+from tests.running_up import leaves_no_process, running_up, wait_for
 from tests.test_deploy_observability import RULES_FILE, Query, dashboard_queries
 from tests.tools import NOT_TESTED
 
@@ -70,9 +71,9 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         leaves_no_process(monkeypatch),
         running_up(folder, "--oversized", "--output", "json") as (process, shown, temporary),
     ):
-        wait_until(lambda: "Status page: http://" in shown.read_text(), process, shown)
+        wait_for(lambda: "Status page: http://" in shown.read_text(), process, shown)
         (url,) = re.findall(r"Status page: (http://\S+)", shown.read_text())
-        wait_until(lambda: answers(url), process, shown)
+        wait_for(lambda: answers(url), process, shown)
         yield Up(process, shown, temporary, url)
 
 
@@ -114,7 +115,7 @@ def test_a_scale_up_is_seen_as_it_happens_and_says_why(
 
 def test_what_is_recorded_of_the_run_is_decided_alike_in_a_simulation(up: Up) -> None:
     """What `kcga record` keeps of it, by `kcga simulate --policy controller`."""
-    wait_until(lambda: has_scaled_down(up.url), up.process, up.shown)
+    wait_for(lambda: has_scaled_down(up.url), up.process, up.shown)
     time.sleep(2 * SIMULATED_WITHIN_S)  # so much later the simulated group may scale down, or have done the next thing
     (folder,) = up.temporary.glob("kcga-*")
     assert_simulated_alike(folder / "settings.toml", up.shown.with_name("speeds.csv"))
@@ -125,13 +126,13 @@ def test_a_partition_that_outgrows_a_consumer_has_a_larger_one_for_so_long(up: U
         """Each line that says how many consumers there are."""
         return [line for line in up.shown.read_text().splitlines() if " written, lag " in line]
 
-    wait_until(lambda: "(1 large)" in up.shown.read_text(), up.process, up.shown)
-    wait_until(lambda: "(1 large)" not in counted()[-1], up.process, up.shown)
+    wait_for(lambda: "(1 large)" in up.shown.read_text(), up.process, up.shown)
+    wait_for(lambda: "(1 large)" not in counted()[-1], up.process, up.shown)
 
 
 def test_the_group_follows_the_load_and_the_lake_has_every_record_once(up: Up) -> None:
     """It ends in order where somebody interrupts it. `kcga plan` could have told each decision before it was made."""
-    wait_until(lambda: has_scaled_down(up.url), up.process, up.shown)
+    wait_for(lambda: has_scaled_down(up.url), up.process, up.shown)
     (folder,) = up.temporary.glob("kcga-*")
     assert not_foretold(load(folder / "settings.toml")) == []
     up.process.send_signal(signal.SIGINT)
@@ -257,11 +258,12 @@ def with_and_without_backlog(decision: Decision) -> range:
 def every_query_has_data(prometheus: Prometheus, components: list[str], began: float) -> None:
     """Each query of the dashboard, as Grafana asks it."""
     prometheus.scrape(components)
-    deadline = time.monotonic() + 60
     wanted = list(dashboard_queries())
-    while without := [query for query in wanted if not has_data(prometheus, query, began)]:
-        assert time.monotonic() < deadline, f"no data: {without}"
-        time.sleep(1)
+
+    def without() -> list[Query]:
+        return [query for query in wanted if not has_data(prometheus, query, began)]
+
+    wait_until(lambda: not without(), lambda: f"no data: {without()}", every_s=1)
 
 
 def has_data(prometheus: Prometheus, query: Query, began: float) -> bool:

@@ -1,8 +1,5 @@
 """The metadata topic is deleted and made anew while the controller and a consumer run, on a real broker."""
 
-import time
-from collections.abc import Callable
-
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -14,9 +11,9 @@ from controller.decide.commands import Claim
 from controller.kafka import KafkaLink, Received
 from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, ControllerClaim
 from domain.topics import TopicNames
+from tests.patience import wait_until
 from tests.services import SharedBroker
 
-WITHIN_S = 120.0
 CONSUMER = 2
 
 
@@ -36,13 +33,6 @@ def report(sequence: int) -> ConsumerReport:
     return ConsumerReport(
         consumer=CONSUMER, incarnation="a", sequence=sequence, sent_at=1.0, state=ConsumerState.READY, applied_epoch=1
     )
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not done():
-        assert time.monotonic() < deadline, "it does not go on"
-        time.sleep(0.1)
 
 
 @pytest.mark.slow(20)

@@ -18,16 +18,16 @@ from consumer.verify import verify
 from tests.certificates import Authority
 from tests.identity_provider import IdentityProvider
 from tests.monitor.running_monitor import Reports
+from tests.patience import PATIENCE_S
 from tests.secure_cluster import (
     DATA,
     PREFIX,
-    WITHIN_S,
     Cluster,
     end_consumers,
     running,
     secure_cluster,
     settings_file,
-    wait_until,
+    wait_for,
 )
 
 GROUP = "billing"
@@ -46,7 +46,7 @@ def tokened_cluster(folder: Path, java: Java, lifetime_s: float) -> Iterator[Clu
 
 def kcga(*arguments: str, file: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(*arguments, "--settings", str(file)), capture_output=True, text=True, timeout=WITHIN_S, check=False
+        command(*arguments, "--settings", str(file)), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
 
 
@@ -101,7 +101,7 @@ def hold(cluster: Cluster, spark_remote: str, folder: Path, for_s: float) -> Hel
                 assert producer.flush(60) == 0
                 unknown += bool(reports.next().speeds.unknown)
             tokens = Counter(given) - before
-            wait_until(lambda: in_the_lake(spark_remote, settings.consumer.lake_root)[0] == produced, *logs)
+            wait_for(lambda: in_the_lake(spark_remote, settings.consumer.lake_root)[0] == produced, *logs)
             asked = tuple(kcga(name, file=of_operator) for name in ("doctor", "status"))
     finally:
         end_consumers(settings, of_consumers)

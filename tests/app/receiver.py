@@ -6,8 +6,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from sandbox.ports import LOOPBACK
-
-WITHIN_S = 120
+from tests.patience import PATIENCE_S
 
 
 class Receiver:
@@ -24,7 +23,7 @@ class Receiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.answers.wait(WITHIN_S)
+                receiver.answers.wait(PATIENCE_S)
                 with receiver.came:
                     answer = receiver._answers.pop(0) if len(receiver._answers) > 1 else receiver._answers[0]
                     receiver.heard.append(({name.lower(): value for name, value in self.headers.items()}, body))
@@ -46,7 +45,7 @@ class Receiver:
 
     def wait(self, requests: int) -> None:
         with self.came:
-            assert self.came.wait_for(lambda: len(self.heard) >= requests, WITHIN_S), self.heard
+            assert self.came.wait_for(lambda: len(self.heard) >= requests, PATIENCE_S), self.heard
 
 
 Receive = Callable[..., Receiver]

@@ -4,8 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -13,21 +11,11 @@ import pytest
 
 from app.child import Child
 from app.errors import KcgaError
-
-PATIENCE_S = 60.0
+from tests.patience import PATIENCE_S, wait_until
 
 
 def shell(script: str, log: Path, *, output: Path | None = None, stop_within_s: float = 15.0) -> Child:
     return Child("the program", ["/bin/sh", "-c", script], log, output=output, stop_within_s=stop_within_s)
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def is_alive(pid: int) -> bool:
@@ -107,7 +95,7 @@ def test_what_a_child_started_itself_ends_with_it(log: Path) -> None:
         child.wait_ready(lambda: log.read_text().endswith("\n"), PATIENCE_S)
         grandchild = int(log.read_text())
         assert is_alive(grandchild)
-    assert eventually(lambda: not is_alive(grandchild))
+    wait_until(lambda: not is_alive(grandchild))
 
 
 def test_a_child_can_be_stopped_again_and_before_it_was_started(log: Path) -> None:
@@ -135,4 +123,4 @@ def test_a_child_dies_when_kcga_is_killed(log: Path) -> None:
         pid = int(kcga.stdout.readline())
         assert is_alive(pid)
         kcga.kill()
-    assert eventually(lambda: not is_alive(pid))
+    wait_until(lambda: not is_alive(pid))

@@ -3,7 +3,6 @@
 import re
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
@@ -23,11 +22,11 @@ from app.telemetry.process import process_registry
 from domain.messages import ControlAction, Decision
 from tests.app.any_settings import settings
 from tests.app.receiver import Receive
+from tests.patience import PATIENCE_S, wait_until
 from tests.sandbox.watch_messages import decision
 
 TOKEN = "0123456789abcdef"  # noqa: S105
 AT = 1_700_000_000.0
-PATIENTLY_S = 60
 
 
 @pytest.fixture(autouse=True)
@@ -88,10 +87,10 @@ def test_a_page_without_past_decisions_is_a_page(
 
     monkeypatch.setattr(telemetry, "newest_decisions", unknown)
     with observed(serving()):
-        metrics = httpx.get(f"{urls[0]}/metrics", timeout=PATIENTLY_S).text
+        metrics = httpx.get(f"{urls[0]}/metrics", timeout=PATIENCE_S).text
         for thread in threading.enumerate():
             if thread.name == "recall":
-                thread.join(PATIENTLY_S)
+                thread.join(PATIENCE_S)
     assert f'kcga_build_info{{version="{version("kcga")}"}} 1.0' in metrics
     assert [line["reason"] for line in logged if line["log_level"] == "warning"] == ["the cluster does not answer"]
 
@@ -108,7 +107,7 @@ def test_what_is_asked_over_http_is_passed_on_and_what_comes_of_it_is_told(
 
     monkeypatch.setattr(telemetry, "ask", ask)
     monkeypatch.setattr(telemetry, "newest_decisions", lambda *_: [])
-    with observed(serving()), httpx.Client(base_url=urls[0], timeout=PATIENTLY_S) as client:
+    with observed(serving()), httpx.Client(base_url=urls[0], timeout=PATIENCE_S) as client:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         fine = client.post("/api/control", json={"action": "pause"}, headers=headers)
         failed = client.post("/api/control", json={"action": "replan"}, headers=headers)
@@ -133,10 +132,10 @@ def test_a_webhook_is_told_and_what_became_of_it_is_a_metric(
 
 
 def metrics_say(url: str, metric: re.Pattern[str]) -> None:
-    deadline = time.monotonic() + PATIENTLY_S
-    while not metric.search(said := httpx.get(f"{url}/metrics", timeout=PATIENTLY_S).text):
-        assert time.monotonic() < deadline, said
-        time.sleep(0.01)
+    def said() -> str:
+        return httpx.get(f"{url}/metrics", timeout=PATIENCE_S).text
+
+    wait_until(lambda: metric.search(said()), said)
 
 
 def test_every_component_tells_its_version_and_of_its_process() -> None:

@@ -1,8 +1,7 @@
 """Several groups in one process: what they share, and that what ends one ends no other."""
 
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,8 @@ from controller.fleet import ConsumerFleet, FleetError, Revisions
 from controller.runner import Audience
 from domain.assignment import ConsumerId
 from domain.consumer_class import ORDINARY
+from tests.patience import PATIENCE_S, wait_until
 
-PATIENTLY_S = 600.0
 TEXT = """\
 [kafka]
 bootstrap_servers = "127.0.0.1:1"
@@ -45,13 +44,6 @@ def write(folder: Path, *names: str) -> dict[str, Path]:
     for name, file in files.items():
         file.write_text(TEXT.format(name=name))
     return files
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENTLY_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 class Controllers:
@@ -89,7 +81,7 @@ def kept(files: dict[str, Path]) -> Iterator[dict[str, GroupKeeper]]:
     try:
         yield keepers
     finally:
-        end(list(keepers.values()), PATIENTLY_S)
+        end(list(keepers.values()), PATIENCE_S)
 
 
 @pytest.mark.parametrize("error", [KcgaError("no Kafka broker answers"), ZeroDivisionError("a fault")], ids=str)
@@ -224,7 +216,7 @@ def followed(controllers: Controllers, tmp_path: Path) -> Iterator[Groups]:  # n
     groups.look()
     wait_until(lambda: at_work(groups) == ["clicks", "orders"])
     yield groups
-    end(list(groups), PATIENTLY_S)
+    end(list(groups), PATIENCE_S)
 
 
 def at_work(groups: Groups) -> list[str]:
@@ -295,7 +287,7 @@ def test_files_that_cannot_be_told_apart_change_nothing(followed: Groups, tmp_pa
 def served(keepers: Iterable[GroupKeeper]) -> Iterator[httpx.Client]:
     server = StatusServer("127.0.0.1", 0)
     app = make_groups_app(keepers, process_registry())
-    with server.serve(app), httpx.Client(base_url=server.url, timeout=30) as client:
+    with server.serve(app), httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
         yield client
 
 

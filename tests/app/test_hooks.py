@@ -18,8 +18,9 @@ from app.hooks.webhook import Webhook, signature
 from app.settings import HookSettings
 from domain.messages import ConsumerReport, Decision, SaturatedPartition
 from sandbox.ports import LOOPBACK, free_port
-from tests.app.receiver import WITHIN_S, Receive
+from tests.app.receiver import Receive
 from tests.app.status_messages import claim_with_parked
+from tests.patience import PATIENCE_S
 from tests.sandbox.watch_messages import BEGAN, decision, report
 
 AT = 1_700_000_000.0
@@ -29,7 +30,7 @@ SECRET = SecretStr(f"whsec_{b64encode(KEY).decode()}")
 
 @pytest.fixture(autouse=True)
 def _as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhook, "TOLD_WITHIN_S", WITHIN_S)
+    monkeypatch.setattr(webhook, "TOLD_WITHIN_S", PATIENCE_S)
 
 
 def saturated(number: int, *names: str) -> Decision:
@@ -198,7 +199,7 @@ def test_a_receiver_that_hangs_holds_nobody_up(receive: Receive, monkeypatch: py
     monkeypatch.setattr(webhook, "MOST_WAITING", 3)
     receiver, registry = receive(200), CollectorRegistry()
     receiver.answers.clear()
-    with told(receiver.url, registry, timeout_s=WITHIN_S) as hook:
+    with told(receiver.url, registry, timeout_s=300) as hook:
         for number in range(1, 11):
             hook.decided(decision(number, AT, {"orders-0": (1, number)}))
         assert receiver.heard == []

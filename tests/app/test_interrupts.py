@@ -7,8 +7,8 @@ import pytest
 
 from app.interrupts import Interrupts, stop_on_signals
 from sandbox.background import Background
+from tests.patience import PATIENCE_S
 
-PATIENTLY_S = 60.0
 both = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 
 
@@ -51,13 +51,13 @@ class Counting(Background):
 
     def _work(self) -> None:
         self.began.set()
-        assert self._stop.wait(PATIENTLY_S)
+        assert self._stop.wait(PATIENCE_S)
         self.ended = True
 
 
 def test_work_lasts_as_long_as_its_context_which_waits_for_its_end() -> None:
     with Counting() as work:
-        assert work.began.wait(PATIENTLY_S)
+        assert work.began.wait(PATIENCE_S)
         assert not work.ended
     assert work.ended
     work.stop()

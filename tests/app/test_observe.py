@@ -23,10 +23,11 @@ from app.watch.looks import Look
 from sandbox.ports import LOOPBACK, free_port
 from solver import Problem, Solution
 from tests.app.any_settings import settings
-from tests.app.test_groups import PATIENTLY_S, TEXT, Controllers, wait_until
+from tests.app.test_groups import TEXT, Controllers
 from tests.cli.ordinary_group import RdkafkaGroup, generation, producing, wait_for_group
 from tests.cli.test_watcher import group, watched
 from tests.conftest import CreateTopic
+from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedBroker
 
 GROWS = watched(group(("orders-0", "orders-1", "orders-2")), 60.0, 60.0, 60.0)
@@ -98,10 +99,13 @@ def of_folder(folder: Path) -> Iterator[tuple[Groups, httpx.Client]]:
     """All groups of the folder in one process, and its page."""
     kept = Groups([folder], Together())
     server = StatusServer(LOOPBACK, 0)
-    with server.serve(make_groups_app(kept, process_registry())), httpx.Client(base_url=server.url, timeout=30) as page:
+    with (
+        server.serve(make_groups_app(kept, process_registry())),
+        httpx.Client(base_url=server.url, timeout=PATIENCE_S) as page,
+    ):
         kept.look()
         yield kept, page
-        end(list(kept), PATIENTLY_S)
+        end(list(kept), PATIENCE_S)
 
 
 @pytest.fixture
@@ -181,7 +185,7 @@ def test_beside_a_real_group_nothing_is_written_and_no_member_notices(
     with (
         RdkafkaGroup(client, unique_name, topic) as members,
         producing(client, topic, dict.fromkeys(range(4), 5_000)),
-        httpx.Client(base_url=f"http://{LOOPBACK}:{port}", timeout=30) as page,
+        httpx.Client(base_url=f"http://{LOOPBACK}:{port}", timeout=PATIENCE_S) as page,
     ):
         for _ in range(2):
             members.join()
@@ -205,7 +209,7 @@ def test_beside_a_real_group_nothing_is_written_and_no_member_notices(
             assert page.get("/readyz").json() == {"ok": True, "reason": "advises 1"}
         assert generation(client, unique_name) == before
         assert set(members.assigned.values()) == {2}
-    assert not set(own) & admin.list_topics(timeout=60).topics.keys()
+    assert not set(own) & admin.list_topics(timeout=PATIENCE_S).topics.keys()
     listed = admin.list_consumer_groups().result(60).valid
     assert [each.group_id for each in listed if each.group_id.startswith(unique_name)] == [unique_name]
     assert not folder.exists()

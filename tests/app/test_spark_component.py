@@ -16,6 +16,7 @@ from app.components import command
 from consumer.session import LakeError, open_session, release
 from consumer.settings import TOKEN
 from sandbox.ports import LOOPBACK, free_port
+from tests.patience import PATIENCE_S
 
 SECRET = "geheim-geheim-geheim"  # noqa: S105
 
@@ -59,7 +60,7 @@ def test_who_has_the_token_is_served_and_a_sigterm_ends_it_and_leaves_nothing(tm
         assert "SparkConnectServer" in processes
         assert SECRET not in processes
         os.kill(spark.pid, signal.SIGTERM)
-        assert spark.wait(60) == 0, spark.tail(20)
+        assert spark.wait(PATIENCE_S) == 0, spark.tail(20)
     assert not list(tmp_path.glob("kcga-spark-*"))
 
 
@@ -67,5 +68,5 @@ def test_a_server_that_dies_ends_it_with_a_reason_so_that_it_is_begun_anew(tmp_p
     with running(tmp_path) as (spark, _):
         (jvm,) = (child for child in psutil.Process(spark.pid).children() if "java" in child.name())
         jvm.kill()
-        assert spark.wait(60) == 1
+        assert spark.wait(PATIENCE_S) == 1
         assert "kcga: Spark was ended by SIGKILL" in spark.log.read_text()

@@ -18,6 +18,7 @@ from app.status.app import make_app
 from app.status.board import Board
 from app.status.server import PortError, StatusServer
 from tests.app.status_messages import registry_of, told_board
+from tests.patience import PATIENCE_S
 from tests.sandbox.watch_messages import BEGAN, report
 
 
@@ -34,7 +35,7 @@ def server(board: Board) -> Iterator[StatusServer]:
 
 
 def test_a_page_that_is_open_hears_of_every_change(server: StatusServer, board: Board) -> None:
-    with httpx.stream("GET", f"{server.url}/api/events", timeout=30) as stream:
+    with httpx.stream("GET", f"{server.url}/api/events", timeout=PATIENCE_S) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         states = (json.loads(line.removeprefix("data: ")) for line in stream.iter_lines() if line.startswith("data: "))
         first = next(states)
@@ -47,7 +48,7 @@ def test_a_page_that_is_open_hears_of_every_change(server: StatusServer, board: 
 
 def test_an_open_stream_does_not_keep_the_server_from_ending(board: Board) -> None:
     server = StatusServer("127.0.0.1", 0)
-    with httpx.Client(timeout=30) as client:
+    with httpx.Client(timeout=PATIENCE_S) as client:
         with server.serve(make_app(board, registry_of(board), stopping=server.stopping)):
             stream = client.send(client.build_request("GET", f"{server.url}/api/events"), stream=True)
         assert server._thread is not None
@@ -60,13 +61,13 @@ def test_no_more_pages_are_kept_up_to_date_than_so_many_and_one_that_closes_make
 ) -> None:
     monkeypatch.setattr(app, "MOST_PAGES", 1)
     events = f"{server.url}/api/events"
-    with httpx.stream("GET", events, timeout=30) as stream:
+    with httpx.stream("GET", events, timeout=PATIENCE_S) as stream:
         lines = stream.iter_lines()
         assert "retry: 2000" in lines
         refused = httpx.get(events)
         assert (refused.status_code, refused.json()) == (503, {"reason": "1 pages are open already"})
     while True:
-        with httpx.stream("GET", events, timeout=30) as again:
+        with httpx.stream("GET", events, timeout=PATIENCE_S) as again:
             if again.status_code == 200:
                 break
         time.sleep(0.05)
@@ -112,7 +113,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def connect(server: StatusServer, sent: bytes = b"") -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
     connection.sendall(sent)
     return connection
 
@@ -156,7 +157,7 @@ def test_a_byte_now_and_then_is_no_request(server: StatusServer) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_page_that_is_open_stays_open_while_nothing_is_asked(server: StatusServer, board: Board) -> None:
-    with httpx.stream("GET", f"{server.url}/api/events", timeout=30) as stream:
+    with httpx.stream("GET", f"{server.url}/api/events", timeout=PATIENCE_S) as stream:
         lines = (line for line in stream.iter_lines() if line.startswith("data: "))
         next(lines)
         time.sleep(1.0)

@@ -22,6 +22,7 @@ from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
 from monitor.measure.changes import Standing
 from sandbox.ports import free_port
+from tests.patience import PATIENCE_S
 from tests.sandbox.watch_messages import BEGAN, cycle, read, report, write_speeds
 
 
@@ -85,7 +86,7 @@ def test_what_is_not_there_is_refused_with_a_reason(url: str, method: str, path:
 
 
 def test_what_is_no_http_is_refused(url: str) -> None:
-    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=PATIENCE_S) as connection:
         connection.sendall(b"\x16\x03\x01 nonsense\r\n\r\n")
         assert connection.recv(1_000).startswith(b"HTTP/1.1 400 ")
     assert httpx.get(f"{url}/healthz").status_code == 200
@@ -96,16 +97,16 @@ def test_a_probe_that_does_not_wait_for_its_answer_leaves_no_trace(capfd: pytest
 
     def ready() -> Health:
         asked.set()
-        has_left.wait(30)
+        has_left.wait(PATIENCE_S)
         return Health(True, "ready")
 
     probes = Probes(ready, ready, CollectorRegistry())
     exporter = StatusServer("127.0.0.1", 0)
     with exporter.serve(probes_app(probes)):
-        with socket.create_connection(("127.0.0.1", exporter.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", exporter.port), timeout=PATIENCE_S) as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # resets
             connection.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
-            assert asked.wait(30)
+            assert asked.wait(PATIENCE_S)
         has_left.set()
         assert httpx.get(f"{exporter.url}/readyz").status_code == 200
     assert "Traceback" not in capfd.readouterr().err
@@ -128,7 +129,7 @@ def test_probes_are_answered_though_nobody_else_gets_through(
     monkeypatch.setattr(server, "MOST_CONNECTIONS", 5)
     port, probe_port = free_port(), free_port()
     with served(HttpSettings(probe_port=probe_port), port, Probes(figures.alive, figures.ready, figures.registry)):
-        crowd = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(10)]
+        crowd = [socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) for _ in range(10)]
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http://127.0.0.1:{port}/healthz")
         assert httpx.get(f"http://127.0.0.1:{probe_port}/healthz").status_code == 200

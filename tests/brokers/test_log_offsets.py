@@ -7,9 +7,8 @@ from confluent_kafka import Consumer, KafkaException, Producer
 
 from brokers import log_offsets
 from domain.partitions import TopicPartition
+from tests.patience import PATIENCE_S
 from tests.services import SharedBroker
-
-WAIT_S = 30.0
 
 
 @pytest.fixture
@@ -26,10 +25,10 @@ def test_each_log_begins_and_ends_where_it_does(
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for _ in range(3):
         producer.produce(topic, b"record", partition=1)
-    producer.flush(WAIT_S)
+    producer.flush(PATIENCE_S)
     empty, full = (TopicPartition(topic, number) for number in range(2))
-    assert log_offsets.beginnings(reader, [empty, full], WAIT_S) == {empty: 0, full: 0}
-    assert log_offsets.ends(reader, [empty, full], WAIT_S) == {empty: 0, full: 3}
+    assert log_offsets.beginnings(reader, [empty, full], PATIENCE_S) == {empty: 0, full: 0}
+    assert log_offsets.ends(reader, [empty, full], PATIENCE_S) == {empty: 0, full: 3}
 
 
 def test_a_log_ends_before_the_transaction_that_is_under_way(
@@ -37,19 +36,19 @@ def test_a_log_ends_before_the_transaction_that_is_under_way(
 ) -> None:
     partition = TopicPartition(create_topic(unique_name), 0)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": unique_name})
-    producer.init_transactions(WAIT_S)
+    producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     producer.produce(partition.topic, b"record", partition=0)
-    producer.flush(WAIT_S)
-    assert log_offsets.ends(reader, [partition], WAIT_S) == {partition: 0}
-    producer.abort_transaction(WAIT_S)
+    producer.flush(PATIENCE_S)
+    assert log_offsets.ends(reader, [partition], PATIENCE_S) == {partition: 0}
+    producer.abort_transaction(PATIENCE_S)
 
 
 def test_what_does_not_exist_is_left_out(reader: Consumer, create_topic: Callable[..., str], unique_name: str) -> None:
     there = TopicPartition(create_topic(unique_name), 0)
     absent = [TopicPartition(there.topic, 1), TopicPartition(f"{unique_name}-other", 0)]
-    assert log_offsets.ends(reader, [there, *absent], WAIT_S) == {there: 0}
-    assert log_offsets.ends(reader, [], WAIT_S) == {}
+    assert log_offsets.ends(reader, [there, *absent], PATIENCE_S) == {there: 0}
+    assert log_offsets.ends(reader, [], PATIENCE_S) == {}
 
 
 def test_where_nobody_answers_is_an_error(unique_name: str) -> None:

@@ -6,8 +6,7 @@ from typing import Any, Self
 import grpc
 
 from cli.live.keda import METRIC, SERVICE, messages
-
-WITHIN_S = 60
+from tests.patience import PATIENCE_S
 
 
 class Keda:
@@ -31,7 +30,7 @@ class Keda:
             request_serializer=lambda told: told.SerializeToString(),
             response_deserializer=message[f"{method}Response"].FromString,
         )
-        return call(asked if method == "GetMetrics" else scaled, timeout=WITHIN_S)
+        return call(asked if method == "GetMetrics" else scaled, timeout=PATIENCE_S)
 
     def __enter__(self) -> Self:
         return self

@@ -4,7 +4,6 @@ import json
 import struct
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from app.jars import KAFKA, obtain
 from app.java import OLDEST, Java
 from brokers.reading import bounds, records
 from tests.conftest import installed
+from tests.patience import PATIENCE_S, wait_until
 from tests.tools import JAVAC
 
 SOURCE = Path(__file__).parent / "JavaGroup.java"
@@ -27,7 +27,6 @@ QUIET = {"log_level": 0}
 """Brokers that are away are away on purpose."""
 SLOW_IS_NOT_GONE = {"session.timeout.ms": 300_000}
 """A machine with other work does not make the group rebalance."""
-WITHIN_S = 300.0
 OFFSETS = "__consumer_offsets"
 OF_A_GROUP, OF_A_GROUP_BY_KIP_848 = 2, 3
 """The kinds of keys that records of groups have in that topic."""
@@ -89,7 +88,7 @@ class RdkafkaGroup:
         for leaves, _thread in self._members:
             leaves.set()
         for _leaves, thread in self._members:
-            thread.join(WITHIN_S)
+            thread.join(PATIENCE_S)
             assert not thread.is_alive(), "a member of librdkafka does not end without its brokers"
 
 
@@ -110,7 +109,7 @@ def java_group(
     try:
         yield
     finally:
-        process.communicate(timeout=WITHIN_S)
+        process.communicate(timeout=PATIENCE_S)
 
 
 @contextmanager
@@ -146,13 +145,13 @@ def until(looks: Iterator[Any], condition: Callable[[Any], bool], most: int = 3_
 def wait_for_group(settings: Mapping[str, str], group: str, members: int = 1) -> None:
     """Until so many have joined."""
     admin = AdminClient({**settings})
-    deadline = time.monotonic() + WITHIN_S
-    while True:
+
+    def have_joined() -> bool:
         with suppress(KafkaException):  # who coordinates the group may be decided just now
-            if len(admin.describe_consumer_groups([group])[group].result(30).members) >= members:
-                return
-        assert time.monotonic() < deadline, "nobody joins"
-        time.sleep(0.2)
+            return len(admin.describe_consumer_groups([group])[group].result(30).members) >= members
+        return False
+
+    wait_until(have_joined, lambda: "nobody joins", every_s=0.2)
 
 
 def generation(settings: Mapping[str, str], group: str) -> int:
@@ -161,7 +160,7 @@ def generation(settings: Mapping[str, str], group: str) -> int:
     with closing(reader):
         told = [
             value
-            for partition in reader.list_topics(OFFSETS, WITHIN_S).topics[OFFSETS].partitions
+            for partition in reader.list_topics(OFFSETS, PATIENCE_S).topics[OFFSETS].partitions
             for record in _all_of(reader, partition)
             if (value := _generation_in(record, group)) is not None
         ]
@@ -169,8 +168,8 @@ def generation(settings: Mapping[str, str], group: str) -> int:
 
 
 def _all_of(reader: Consumer, partition: int) -> Iterator[Message]:
-    start, end = bounds(reader, Position(OFFSETS, partition), WITHIN_S)
-    return records(reader, Position(OFFSETS, partition, start), end, WITHIN_S)
+    start, end = bounds(reader, Position(OFFSETS, partition), PATIENCE_S)
+    return records(reader, Position(OFFSETS, partition, start), end, PATIENCE_S)
 
 
 def _generation_in(record: Message, group: str) -> int | None:

@@ -10,7 +10,7 @@ from app.java import Java
 from app.settings import load
 from cli.rights import Component
 from tests.identity_provider import AUDIENCE, IdentityProvider
-from tests.secure_cluster import PREFIX, Cluster, running, settings_file, wait_until
+from tests.secure_cluster import PREFIX, Cluster, running, settings_file, wait_for
 from tests.services import SharedSpark
 from tests.tokened_group import GROUP, hold, kcga, tokened_cluster
 
@@ -82,17 +82,17 @@ def test_a_token_that_the_brokers_refuse_and_a_provider_that_is_away_are_one_lin
         return log.read_text()[begin:]
 
     with running("monitor", file, log):
-        wait_until(lambda: "write speeds are known" in said_since(0), log)
+        wait_for(lambda: "write speeds are known" in said_since(0), log)
         with refusing(provider):
             refused_once("the brokers refuse the access token", file)
-            wait_until(lambda: "refuse the access token" in said_since(0), log)
+            wait_for(lambda: "refuse the access token" in said_since(0), log)
         begin = len(said_since(0))
-        wait_until(lambda: "the cluster is back" in said_since(begin), log)
+        wait_for(lambda: "the cluster is back" in said_since(begin), log)
         with provider.away():
             refused_once("the identity provider", file)
-            wait_until(lambda: "does not answer" in said_since(begin), log)
+            wait_for(lambda: "does not answer" in said_since(begin), log)
         begin = len(said_since(0))
-        wait_until(lambda: "the cluster is back" in said_since(begin), log)
+        wait_for(lambda: "the cluster is back" in said_since(begin), log)
     assert "Traceback" not in said_since(0)
 
 

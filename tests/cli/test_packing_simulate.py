@@ -17,6 +17,7 @@ from cli.packing.engine_spec import EngineSpec, parse_engines
 from cli.packing.simulation import Answer, summarize
 from solver import Status
 from tests.cli.packing_command import Kcga, kcga_command
+from tests.patience import PATIENCE_S
 
 kcga = pytest.fixture(kcga_command)
 
@@ -294,7 +295,7 @@ def test_a_reader_that_has_seen_enough_ends_the_stream_quietly() -> None:
     assert generate.stderr is not None
     assert generate.stderr.read() == b""
     generate.stderr.close()
-    generate.wait(60)
+    generate.wait(PATIENCE_S)
 
 
 def test_long_work_shows_on_a_terminal_how_far_it_is_and_nothing_of_it_in_the_result(stream: Path) -> None:
@@ -310,7 +311,7 @@ def test_long_work_shows_on_a_terminal_how_far_it_is_and_nothing_of_it_in_the_re
     assert simulate.stdout is not None
     result = simulate.stdout.read()
     simulate.stdout.close()
-    assert simulate.wait(60) == 0
+    assert simulate.wait(PATIENCE_S) == 0
     shown = os.read(terminal, 100_000).decode()
     os.close(terminal)
     assert json.loads(result)["engines"][0]["algorithm"] == "mbfp"

@@ -20,6 +20,7 @@ from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from solver import ENGINES, Solution
 from tests.cli.packing_command import Kcga, kcga_command
+from tests.patience import PATIENCE_S
 
 kcga = pytest.fixture(kcga_command)
 
@@ -251,7 +252,7 @@ def test_standard_input_is_read_once(kcga: Kcga) -> None:
 def test_a_broken_file_is_one_line_with_its_name_and_line_and_no_traceback(tmp_path: Path) -> None:
     file = tmp_path / "snapshot.csv"
     file.write_text("topic,partition,speed\nclicks,0,-1\n")
-    done = subprocess.run(command("solve", str(file)), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command("solve", str(file)), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"kcga: {file}, line 2: speed is '-1': it must be a number from 0 to 1e+18\n"
 
@@ -264,7 +265,7 @@ def test_the_result_can_be_piped_while_everything_else_goes_to_standard_error() 
         input=rows,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
     )
     assert len(json.loads(done.stdout)["assignment"]) == 40
@@ -280,7 +281,9 @@ def test_what_native_code_prints_is_kept_out_of_the_result() -> None:
         "    os.write(1, b'at once')\n"
         "print('after')\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
     assert done.stdout == "before\nafter\n"
     assert "buffered" in done.stderr
     assert "at once" in done.stderr
@@ -292,7 +295,9 @@ def test_neither_matplotlib_nor_a_solver_is_loaded_before_it_is_needed() -> None
         "import cli.commands.solve, cli.packing.simulate\n"
         "print({'matplotlib', 'ortools', 'numpy', 'pyspark'} & sys.modules.keys())"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
     assert done.stdout == "set()\n"
 
 

@@ -1,8 +1,8 @@
 """kcga on a cluster that is secured by SASL_SSL, SCRAM and rights: a real broker, with certificates made for it."""
 
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,18 +20,18 @@ from consumer.verify import verify
 from domain.messages import Action, ConsumerCommand, PartitionRef
 from domain.topics import METADATA
 from tests.cli.ordinary_group import RdkafkaGroup, generation, producing, wait_for_group
+from tests.patience import PATIENCE_S, wait_until
 from tests.secure_cluster import (
     DATA,
     PASSWORD,
     PREFIX,
-    WITHIN_S,
     Cluster,
     end_consumers,
     produce,
     running,
     secure_cluster,
     settings_file,
-    wait_until,
+    wait_for,
 )
 from tests.services import SharedSpark
 
@@ -62,7 +62,7 @@ def settings_of(cluster: Cluster, tmp_path: Path) -> SettingsOf:
 def component(name: str, file: Path) -> str:
     """What a component says that cannot begin."""
     done = subprocess.run(
-        command(name, "--settings", str(file)), capture_output=True, text=True, timeout=WITHIN_S, check=False
+        command(name, "--settings", str(file)), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
@@ -97,7 +97,7 @@ class TestRefusals:
         cluster.make(16, settings.topics.write_speed, METADATA, settings.topics.decisions)
         log = tmp_path / "monitor.log"
         with running("monitor", settings_of("monitor"), log):
-            wait_until(lambda: "the operation Describe on the resource Cluster" in log.read_text(), log)
+            wait_for(lambda: "the operation Describe on the resource Cluster" in log.read_text(), log)
 
 
 @pytest.mark.usefixtures("nothing_left_running")
@@ -121,7 +121,7 @@ def test_the_pipeline_works_with_the_rights_that_are_printed(
     logs = [tmp_path / f"{name}.log" for name in ("controller", "monitor")]
     try:
         with running("controller", of_controller, logs[0]), running("monitor", of_monitor, logs[1]):
-            wait_until(lambda: in_the_lake() == records, *logs, tmp_path / "consumers" / "consumer-1.log")
+            wait_for(lambda: in_the_lake() == records, *logs, tmp_path / "consumers" / "consumer-1.log")
     finally:
         end_consumers(settings, of_consumers)
     # What goes wrong for want of a right does not always stop the records.
@@ -131,7 +131,11 @@ def test_the_pipeline_works_with_the_rights_that_are_printed(
     asked = settings_of("operator")
     for arguments in (("pause",), ("resume",), ("explain",)):
         done = subprocess.run(
-            command(*arguments, "--settings", str(asked)), capture_output=True, text=True, timeout=60, check=False
+            command(*arguments, "--settings", str(asked)),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
 
@@ -184,13 +188,15 @@ def test_the_controller_bounds_topics_that_exist_and_who_may_not_leaves_that_to_
     for component in ("monitor", "controller"):
         kafka = load(settings_of(component)).kafka
         seen = Topics(kafka.bootstrap_servers, kafka.client)
-        deadline = time.monotonic() + 30
-        while not {names.write_speed, names.metadata, names.decisions} <= seen.partitions().keys():
-            assert time.monotonic() < deadline, "rights take a moment"
-            time.sleep(0.1)
+        wait_until(partial(knows, seen, {names.write_speed, names.metadata, names.decisions}))
         seen.ensure_internal_topics(names, highest_consumer=15)
     (answer,) = cluster.admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, names.metadata)]).values()
     assert answer.result(30)["segment.ms"].value == "600000"
+
+
+def knows(topics: Topics, names: set[str]) -> bool:
+    """Whether these are among them: rights take a moment."""
+    return names <= topics.partitions().keys()
 
 
 def test_the_doctor_names_the_rights_that_are_missing(settings_of: SettingsOf) -> None:
@@ -236,7 +242,7 @@ WATCHED = "shipping"
 
 def watch(file: Path) -> subprocess.CompletedProcess[str]:
     arguments = ("--settings", str(file), "--group", WATCHED, "--for", "15", "--output", "json")
-    return subprocess.run(command("watch", *arguments), capture_output=True, text=True, timeout=WITHIN_S, check=False)
+    return subprocess.run(command("watch", *arguments), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def test_a_watch_needs_no_right_that_changes_anything_and_says_which_it_lacks(

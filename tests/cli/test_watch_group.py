@@ -26,8 +26,9 @@ from cli.main import app
 from sandbox.ports import LOOPBACK
 from solver import solve
 from tests.cli.keda_client import Keda
-from tests.cli.ordinary_group import WITHIN_S, RdkafkaGroup, generation, java_group, producing, until, wait_for_group
+from tests.cli.ordinary_group import RdkafkaGroup, generation, java_group, producing, until, wait_for_group
 from tests.conftest import CreateTopic
+from tests.patience import PATIENCE_S
 from tests.services import SharedBroker
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow(20)]
@@ -136,7 +137,7 @@ def test_an_autoscaler_that_follows_the_advice_comes_to_as_many_members_as_are_n
     """KEDA's part is played by its client and this test."""
     servers, topic = broker.bootstrap_servers, create_topic(unique_name, len(SPEEDS))
     client = {"bootstrap.servers": servers}
-    advice = Advice(unique_name, holds_s=WITHIN_S)
+    advice = Advice(unique_name, holds_s=PATIENCE_S)
     with (
         RdkafkaGroup({**client, **PROTOCOLS["cooperative"]}, unique_name, topic) as group,
         producing(client, topic, SPEEDS),

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -15,9 +15,7 @@ from consumer.threads import in_thread
 from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef, decode_to_controller
 from domain.partitions import TopicPartition
 from tests.consumer.consumer_program import ConsumerProgram
-
-PATIENCE_S = 300.0
-"""How long a test waits for what has to happen on a busy machine."""
+from tests.patience import PATIENCE_S, wait_until
 
 
 class Driver:
@@ -144,6 +142,15 @@ class Driver:
         """Waits until so many records were read and written by all consumers together."""
         if self.read_by() < count:
             self.wait_for(lambda _: self.read_by() >= count, seen=False)
+
+    def wait_until_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Waits until the group has committed these."""
+
+        def are_committed() -> bool:
+            self.listen(0.5)
+            return self.committed(offsets) == offsets
+
+        wait_until(are_committed, lambda: self.reports[-3:])
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets that the group has committed."""

@@ -29,10 +29,10 @@ from consumer.sink import RefusedError, TableError
 from domain.assignment import ConsumerId
 from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef
 from domain.partitions import OffsetRange, TopicPartition
+from tests.patience import wait_until
 
 GROUP = "group"
 RECORD_BYTES = 100
-WITHIN_S = 10.0
 
 
 class Commit(NamedTuple):
@@ -125,10 +125,7 @@ class Services:
         return next(filter(condition, self.reports))
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + WITHIN_S
-        while not condition():
-            assert time.monotonic() < deadline, f"it did not come about; lately: {self.happened[-3:]}"
-            time.sleep(0.002)
+        wait_until(condition, lambda: f"it did not come about; lately: {self.happened[-3:]}", every_s=0.002)
 
     # What the adapters do
 

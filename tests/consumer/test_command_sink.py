@@ -20,9 +20,8 @@ from consumer.decide.spans import Span
 from consumer.sink import RefusedError, SinkError, TableError
 from consumer.table import rows
 from domain.partitions import TopicPartition
+from tests.patience import PATIENCE_S
 from tests.sink_examples import Example
-
-PATIENTLY_S = 120.0
 
 
 def records(first: int, end: int, partition: int = 0) -> pa.Table:
@@ -59,7 +58,7 @@ Open = Callable[..., CommandSink]
 def open_sink() -> Iterator[Open]:
     sinks: list[CommandSink] = []
 
-    def open_sink(command: list[str], writer: str = "g/1/a", limit_s: float = PATIENTLY_S) -> CommandSink:
+    def open_sink(command: list[str], writer: str = "g/1/a", limit_s: float = PATIENCE_S) -> CommandSink:
         sinks.append(CommandSink(command, "g", writer, limit_s))
         return sinks[-1]
 
@@ -170,7 +169,7 @@ def test_one_that_does_not_answer_is_killed_and_nothing_of_what_waits_for_it_is_
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENTLY_S)
+        thread.join(PATIENCE_S)
     assert len(faults) == 3
     assert all("did not answer within 3 s" in fault for fault in faults)
     assert not psutil.pid_exists(sink._program._process.pid)  # type: ignore[union-attr]
@@ -196,7 +195,7 @@ def test_one_that_reads_nothing_holds_nobody_up_once_it_is_begun_anew(open_sink:
     time.sleep(0.5)
     assert not failed.is_set()
     sink.connect()
-    assert failed.wait(PATIENTLY_S)
+    assert failed.wait(PATIENCE_S)
 
 
 def test_what_it_started_itself_ends_with_it(open_sink: Open) -> None:
@@ -211,7 +210,7 @@ def test_what_it_started_itself_ends_with_it(open_sink: Open) -> None:
     parent = sink._program._process.pid  # type: ignore[union-attr]
     (child,) = psutil.Process(parent).children()
     sink.close()
-    child.wait(PATIENTLY_S)
+    child.wait(PATIENCE_S)
     assert not psutil.pid_exists(parent)
 
 
@@ -283,7 +282,7 @@ def test_the_example_killed_at_any_moment_has_all_of_a_sequence_or_nothing(begin
         outcome.start()
         time.sleep(0.004 * version)
         sink.send_signal(signal.SIGKILL)
-        outcome.join(PATIENTLY_S)
+        outcome.join(PATIENCE_S)
         sink.connect()
         sink.append("orders", version, batch)
     assert example.held(KEPT) == [(0, offset) for offset in range(1_000, 9_000)]

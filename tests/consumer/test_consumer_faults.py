@@ -22,7 +22,8 @@ from domain.messages import ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition
 from sandbox.broker import Broker
 from sandbox.spark import SparkConnectServer
-from tests.consumer.consumer_driver import PATIENCE_S, Driver, RunningConsumer, StartConsumer, StartProcess
+from tests.consumer.consumer_driver import Driver, RunningConsumer, StartConsumer, StartProcess
+from tests.patience import PATIENCE_S
 from tests.services import SharedSpark
 
 FULL_FOR_S = 60.0
@@ -172,10 +173,7 @@ def test_a_jvm_of_its_own_that_is_killed_ends_the_consumer_with_its_data_unread(
     start_process(1)
     successor = driver.wait_for(lambda report: ready(report) and report.incarnation != driver.reports[0].incarnation)
     driver.start([partition], successor)
-    deadline = time.monotonic() + PATIENCE_S
-    while driver.committed([partition]) != {partition: 20_000}:
-        assert time.monotonic() < deadline
-        driver.listen(0.5)
+    driver.wait_until_committed({partition: 20_000})
     assert verify(spark_server.remote, str(lake_root), [data_topic]) == {partition: whole(20_000)}
 
 

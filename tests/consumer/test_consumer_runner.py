@@ -31,7 +31,8 @@ from consumer.verify import PartitionAccount, verify
 from domain.messages import Action, ConsumerReport, ConsumerState, Order
 from domain.partitions import TopicPartition
 from tests.conftest import CreateTopic
-from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartConsumer, StartProcess
+from tests.consumer.consumer_driver import Driver, StartConsumer, StartProcess
+from tests.patience import PATIENCE_S
 from tests.services import SharedSpark
 
 Accounts = Callable[[str], dict[TopicPartition, PartitionAccount]]

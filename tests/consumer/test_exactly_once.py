@@ -15,10 +15,11 @@ from consumer.session import open_session, release
 from consumer.verify import PartitionAccount
 from domain.messages import Action, ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition
-from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartProcess
+from tests.consumer.consumer_driver import Driver, StartProcess
 from tests.consumer.consumer_program import ConsumerProgram
 from tests.consumer.table_files import accounts
 from tests.made_tables import constrain
+from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedSpark
 
 RECORDS = 2_000
@@ -137,10 +138,7 @@ class Scene:
         for partition in self._partitions:
             self._driver.produce(partition, RECORDS, MORE)
         everything = dict.fromkeys(self._partitions, RECORDS + MORE)
-        deadline = time.monotonic() + PATIENCE_S
-        while self._driver.committed(self._partitions) != everything:
-            assert time.monotonic() < deadline, self._driver.reports[-3:]
-            self._driver.listen(0.5)
+        self._driver.wait_until_committed(everything)
         self._driver.listen(STRAGGLES_S)
 
 
@@ -201,12 +199,7 @@ def failed(process: ConsumerProgram) -> bool:
 
 
 def frozen(process: ConsumerProgram) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if process.frozen:
-            return True
-        time.sleep(0.1)
-    return False
+    return wait_until(lambda: process.frozen)
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ from consumer.decide.reached import Reached
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
 from domain.partitions import TopicPartition
-from tests.consumer.consumer_driver import PATIENCE_S, Driver
+from tests.consumer.consumer_driver import Driver
+from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedBroker
 
 BATCH_BYTES = 1_000_000
@@ -172,11 +173,13 @@ def test_what_is_gone_by_now_is_passed_over(
     fetcher = open_fetcher()
     driver.delete_before(partition, 7)
     read(fetcher, partition, offset=4)
-    deadline = time.monotonic() + PATIENCE_S
-    while not (told := fetcher.take_passed_over()):
-        assert time.monotonic() < deadline
+
+    def passed_over() -> tuple[PassedOver, ...]:
         assert fetcher.fetch(1, 0.1).records == ()
         fetcher.settle()
+        return fetcher.take_passed_over()
+
+    told = wait_until(passed_over)
     assert told == (PassedOver(partition, 4, 7, were_read=False),)
     assert [record.offset for record in fetch(fetcher, 3)] == [7, 8, 9]
 
@@ -202,11 +205,12 @@ def test_how_well_records_are_compressed_is_known_once_they_are_many(
     read(fetcher, partition)
     assert fetcher.compression is None
     fetch(fetcher, 5_000)
-    deadline = time.monotonic() + PATIENCE_S
-    while fetcher.compression is None:
-        assert time.monotonic() < deadline
+
+    def compression() -> float | None:
         fetcher.fetch(1, 0.1)
-    assert fetcher.compression > 5, "dots compress well"
+        return fetcher.compression
+
+    assert (wait_until(compression) or 0) > 5, "dots compress well"
     fetcher.close()
 
 

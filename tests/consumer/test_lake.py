@@ -28,10 +28,10 @@ from consumer.sink import RefusedError
 from consumer.table import rows
 from consumer.verify import PartitionAccount, verify
 from domain.partitions import TopicPartition
+from tests.patience import PATIENCE_S
 from tests.services import SharedSpark
 
 TODAY = date(2026, 1, 31)
-WITHIN_S = 600.0
 ANYWHERE = Span(0, 2**62)
 OpenLake = Callable[[str], Lake]
 
@@ -145,7 +145,7 @@ lake.seal("data", "group/2/b")
 @pytest.mark.slow
 def test_a_process_that_leaves_a_lake_open_ends(spark_server: SharedSpark, lake_root: Path) -> None:
     program = [sys.executable, "-c", LEAVES_OPEN, spark_server.remote, str(lake_root)]
-    assert subprocess.run(program, timeout=WITHIN_S, check=False).returncode == 0
+    assert subprocess.run(program, timeout=PATIENCE_S, check=False).returncode == 0
 
 
 def test_a_server_that_is_not_there_is_named(lake_root: Path) -> None:

@@ -13,12 +13,12 @@ from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
 from domain.partitions import OffsetRange, TopicPartition
 from tests.conftest import CreateTopic
+from tests.patience import PATIENCE_S
 from tests.services import SharedBroker
 
 ORDERS = TopicPartition("orders", 0)
 HELD = OffsetRange(10, 70)
 RECORDS = 9
-PATIENTLY_S = 20.0
 
 
 def test_a_position_in_the_log_is_read_on_from() -> None:
@@ -68,12 +68,12 @@ def brokers() -> Producer:
     producer = Producer({"test.mock.num.brokers": 1, "log_level": 0})
     for number in range(RECORDS):
         producer.produce(ORDERS.topic, str(number).encode(), partition=0)
-    producer.flush(PATIENTLY_S)
+    producer.flush(PATIENCE_S)
     return producer
 
 
 def placed(brokers: Producer, beyond_end: BeyondEnd, position: Reached) -> Fetcher:
-    known = brokers.list_topics(timeout=PATIENTLY_S).brokers.values()
+    known = brokers.list_topics(timeout=PATIENCE_S).brokers.values()
     servers = ",".join(f"{broker.host}:{broker.port}" for broker in known)
     config = fetching_config(common_config(servers, 1, {"log_level": "0"}), "group", 1_000_000)
     fetcher = Fetcher(config, beyond_end)
@@ -85,7 +85,7 @@ def placed(brokers: Producer, beyond_end: BeyondEnd, position: Reached) -> Fetch
 def test_a_log_that_ends_before_the_position_is_read_on_at_its_end(brokers: Producer) -> None:
     """Hole 9: it was read again from its beginning, and every record doubled."""
     fetcher = placed(brokers, "continue", Reached(RECORDS + 100))
-    deadline = time.monotonic() + PATIENTLY_S
+    deadline = time.monotonic() + PATIENCE_S
     told: tuple[PassedOver, ...] = ()
     read: list[int] = []
     while not told:
@@ -95,7 +95,7 @@ def test_a_log_that_ends_before_the_position_is_read_on_at_its_end(brokers: Prod
         told = fetcher.take_passed_over()
     assert told == (PassedOver(ORDERS, RECORDS, RECORDS + 100, were_read=True),)
     brokers.produce(ORDERS.topic, b"new", partition=0)
-    brokers.flush(PATIENTLY_S)
+    brokers.flush(PATIENCE_S)
     while not read:
         assert time.monotonic() < deadline
         read += [record.offset for record in fetcher.fetch(100, 0.1).records]
@@ -106,7 +106,7 @@ def test_a_log_that_ends_before_the_position_is_read_on_at_its_end(brokers: Prod
 def test_one_that_is_to_hold_is_not_read_and_says_so(brokers: Producer) -> None:
     """Hole 9: no fault was shown."""
     fetcher = placed(brokers, "hold", Reached(RECORDS + 100))
-    deadline = time.monotonic() + PATIENTLY_S
+    deadline = time.monotonic() + PATIENCE_S
     while "its log ends at 9: is not read" not in (fetcher.fault or ""):
         assert time.monotonic() < deadline
         assert fetcher.fetch(100, 0.1).records == ()
@@ -157,11 +157,11 @@ def test_a_leader_tells_where_its_log_was_cut_off_though_it_has_been_the_leader_
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for number in range(RECORDS):
         producer.produce(topic, str(number).encode(), partition=0)
-    assert producer.flush(PATIENTLY_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     common = common_config(broker.bootstrap_servers, 1, {})
     reader = Fetcher(fetching_config(common, unique_name, 1_000_000), "continue")
     partition = TopicPartition(topic, 0)
-    deadline = time.monotonic() + PATIENTLY_S
+    deadline = time.monotonic() + PATIENCE_S
     reader.place({partition: Reached(0, 0)})
     while not reader.fetch(100, 0.1).records:
         assert time.monotonic() < deadline
@@ -178,7 +178,7 @@ def test_a_leader_tells_where_its_log_was_cut_off_though_it_has_been_the_leader_
 
 def test_a_log_that_was_not_cut_off_is_read_on(brokers: Producer) -> None:
     fetcher = placed(brokers, "continue", Reached(RECORDS - 1, 0))
-    deadline = time.monotonic() + PATIENTLY_S
+    deadline = time.monotonic() + PATIENCE_S
     while not (records := fetcher.fetch(100, 0.1).records):
         assert time.monotonic() < deadline
         assert fetcher.fault is None

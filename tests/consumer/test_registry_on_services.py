@@ -19,7 +19,7 @@ from consumer.table import SCHEMA
 from consumer.verify import PartitionAccount, verify
 from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
-from tests.consumer.consumer_driver import PATIENCE_S, Driver, StartConsumer
+from tests.consumer.consumer_driver import Driver, StartConsumer
 from tests.consumer.shop_values import (
     FIRST,
     OTHER,
@@ -31,6 +31,7 @@ from tests.consumer.shop_values import (
     row_of_protobuf,
     value,
 )
+from tests.patience import PATIENCE_S
 from tests.schema_registry import SchemaRegistry, schema_registry
 from tests.services import SharedBroker, SharedSpark
 

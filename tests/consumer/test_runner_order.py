@@ -16,7 +16,8 @@ from consumer.threads import in_thread
 from domain import topics
 from domain.messages import Action, ConsumerReport, ConsumerState, Order, PartitionRef
 from domain.partitions import TopicPartition
-from tests.consumer.simulated_services import GROUP, WITHIN_S, Commit, Services
+from tests.consumer.simulated_services import GROUP, Commit, Services
+from tests.patience import PATIENCE_S
 
 ORDERS = TopicPartition("orders", 0)
 OTHERS = TopicPartition("orders", 1)
@@ -79,7 +80,7 @@ def begin(services: Services) -> Iterator[Begin]:
     services.let_go_of_all()
     stop.set()
     for ended in begun:
-        ended.exception(WITHIN_S)
+        ended.exception(PATIENCE_S)
 
 
 def ready(services: Services, number: int) -> ConsumerReport:
@@ -191,7 +192,7 @@ def test_one_that_was_given_up_and_wakes_up_ends_and_has_written_nothing_more(
     services.command(Action.START, ORDERS, ready(services, 2), seal=seal)
     services.wait_until(lambda: services.committed[ORDERS].offset == 3 * BATCH)
     services.let_go(frozen_before, 1)
-    error = zombie.exception(WITHIN_S)
+    error = zombie.exception(PATIENCE_S)
     assert isinstance(error, ConsumerError)
     assert "taken over" in str(error)
     assert each_once(services)
@@ -211,7 +212,7 @@ def test_one_that_was_given_up_before_it_claimed_never_reads_where_the_start_of_
     services.command(Action.START, ORDERS, ready(services, 2), seal=[name(former)])
     services.wait_until(lambda: services.committed.get(ORDERS, Committed(0)).offset == 3 * BATCH)
     services.let_go("commit", 1)
-    assert isinstance(zombie.exception(WITHIN_S), ConsumerError)
+    assert isinstance(zombie.exception(PATIENCE_S), ConsumerError)
     assert each_once(services)
 
 
@@ -343,7 +344,7 @@ def test_a_stop_is_obeyed_while_a_write_fails_and_who_reads_next_finds_out_what_
     services.command(Action.START, ORDERS, second)
     services.wait_until(lambda: services.committed[ORDERS] == Committed(BATCH, claim(name(second))))
     services.let_go("write", 1)
-    error = former.exception(WITHIN_S)
+    error = former.exception(PATIENCE_S)
     assert "taken over" in str(error)
     services.command(Action.START, OTHERS, second)
     services.wait_until(lambda: services.committed[OTHERS] == Committed(BATCH, claim(name(second))))
@@ -367,7 +368,7 @@ def test_what_a_table_does_not_take_is_released_and_its_reader_reads_on(services
     stopped_while_its_table_is_at_fault(services, first)
     assert services.committed[ORDERS] == Committed(0, RELEASED)
     told = services.wait_for(lambda report: bool(report.refusing)).refusing[0]
-    assert (told.reason, told.for_s < WITHIN_S) == ("orders: another type", True)
+    assert (told.reason, told.for_s < PATIENCE_S) == ("orders: another type", True)
     sequence = services.reports[-1].sequence
     services.wait_for(
         lambda report: report.sequence > sequence and not report.refusing and report.state is ConsumerState.READY
@@ -503,7 +504,7 @@ def test_one_whose_commits_are_refused_for_long_ends(services: Services, begin: 
     ended = begin(1, give_up_after_s=0.5)
     services.refuses_commits = True
     services.command(Action.START, ORDERS, ready(services, 1))
-    assert "leaves without a commit" in str(ended.exception(WITHIN_S))
+    assert "leaves without a commit" in str(ended.exception(PATIENCE_S))
 
 
 def test_one_of_which_no_report_arrives_any_more_ends(services: Services, begin: Begin) -> None:
@@ -513,7 +514,7 @@ def test_one_of_which_no_report_arrives_any_more_ends(services: Services, begin:
     time.sleep(1.2 * LEASE_S)
     assert not ended.done(), "reports arrive"
     services.reports_arrive = False
-    assert isinstance(ended.exception(WITHIN_S), LeaseError)
+    assert isinstance(ended.exception(PATIENCE_S), LeaseError)
 
 
 def test_one_that_sleeps_for_longer_than_its_lease_writes_and_commits_nothing_more(
@@ -527,7 +528,7 @@ def test_one_that_sleeps_for_longer_than_its_lease_writes_and_commits_nothing_mo
     services.ends[ORDERS] = 3 * BATCH
     time.sleep(1.1 * LEASE_S)
     services.let_go("fetch", 1)
-    assert isinstance(ended.exception(WITHIN_S), LeaseError)
+    assert isinstance(ended.exception(PATIENCE_S), LeaseError)
     assert services.rows[ORDERS] == []
     assert services.committed[ORDERS].offset == 0
 
@@ -570,7 +571,7 @@ def test_a_record_that_is_refused_is_set_aside_once_wherever_its_reader_freezes(
     services.command(Action.START, ORDERS, ready(services, 2), seal=[name(former)])
     services.wait_until(lambda: services.committed[ORDERS].offset == 3 * BATCH)
     services.let_go(frozen_at, 1)
-    assert isinstance(zombie.exception(WITHIN_S), ConsumerError)
+    assert isinstance(zombie.exception(PATIENCE_S), ConsumerError)
     assert settled(services) == list(range(3 * BATCH))
     assert services.dead_letters[ORDERS] == ([] if is_mended and frozen_at == "write" else [POISON])
     assert services.ahead == []

@@ -1,6 +1,5 @@
 """Consumers whose Spark Connect server has a standalone cluster do its work: what of that dies costs no record."""
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,9 +13,10 @@ from consumer.verify import PartitionAccount, verify
 from domain.messages import ConsumerReport, ConsumerState
 from domain.partitions import TopicPartition
 from sandbox.ports import LOOPBACK, free_port
-from sandbox.server import READY_WITHIN_S, Server
+from sandbox.server import Server
 from sandbox.spark import SparkConnectServer
 from tests.consumer.consumer_driver import Driver, StartConsumer
+from tests.patience import wait_until
 from tests.spark_cluster import SparkCluster
 
 RECORDS = 2_000
@@ -31,10 +31,7 @@ def cluster(java: Java, tmp_path: Path) -> Iterator[SparkCluster]:
 
 def serves(server: Server) -> None:
     """Waits until it does."""
-    deadline = time.monotonic() + READY_WITHIN_S
-    while not server.serves:
-        assert time.monotonic() < deadline, server.child.tail(20)
-        time.sleep(0.1)
+    wait_until(lambda: server.serves, lambda: server.child.tail(20))
 
 
 @pytest.mark.slow(90)

@@ -41,6 +41,7 @@ from domain.speeds import WriteSpeeds
 from domain.topics import CONTROLLER_PARTITION, TopicNames
 from sandbox.broker import Broker
 from solver import solve
+from tests.patience import PATIENCE_S, wait_until
 from tests.transactional_brokers import Brokers
 
 FIRST, SECOND = BOTH = (TopicPartition("orders", 0), TopicPartition("orders", 1))
@@ -48,14 +49,13 @@ SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0, le
 LOW, HIGH = 30.0, 70.0
 """Speeds at which one consumer reads both partitions, and at which it takes two."""
 HIGHEST_CONSUMER = 8
-PATIENCE_S, PATIENCE_IN_MEMORY_S = 30.0, 8.0
 SAID_EVERY_S = 0.2
 
 
 class Stage:
     """Monitor, fleet and consumers in one. A consumer says again and again what it said last."""
 
-    def __init__(self, producer: Any, consumer: Any, names: TopicNames, calm_s: float, patience_s: float) -> None:
+    def __init__(self, producer: Any, consumer: Any, names: TopicNames, calm_s: float) -> None:
         self.alive: set[ConsumerId] = set()
         self.speed = LOW
         self.commands: list[ConsumerCommand] = []
@@ -64,7 +64,6 @@ class Stage:
         self._consumer = consumer
         self._names = names
         self._calm_s = calm_s
-        self._patience_s = patience_s
         self._said: dict[ConsumerId, ConsumerReport] = {}
         self._sequences: Counter[str] = Counter()
         self._said_at = 0.0
@@ -143,10 +142,11 @@ class Stage:
         return self.told(action, incarnation, consumer)[0]
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + self._patience_s
-        while not condition():
-            assert time.monotonic() < deadline, f"it did not come about; lately: {self.commands[-3:]}"
+        def has_come() -> bool:
             self._go_on()
+            return condition()
+
+        wait_until(has_come, lambda: f"it did not come about; lately: {self.commands[-3:]}")
 
     def listen(self) -> None:
         """For as long as it takes whoever has a reason to send something."""
@@ -200,8 +200,7 @@ def stage(kafka_of_the_test: tuple[str, TopicNames]) -> Iterator[Stage]:
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": servers, "group.id": uuid.uuid4().hex, "enable.auto.commit": False}
     )
-    calm_s, patience_s = (2.0, PATIENCE_S) if servers else (0.5, PATIENCE_IN_MEMORY_S)
-    yield Stage(producer, consumer, names, calm_s, patience_s)
+    yield Stage(producer, consumer, names, calm_s=2.0 if servers else 0.5)
     consumer.close()
 
 

@@ -28,6 +28,7 @@ from domain.messages import (
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from domain.topics import TopicNames
+from tests.patience import wait_until
 from tests.services import SharedBroker
 
 READS = frozenset({TopicPartition("orders", 0)})
@@ -92,9 +93,12 @@ def a_command(sequence: int, epoch: int = 1) -> ConsumerCommand:
 def receive(link: KafkaLink, count: int) -> list[Received]:
     """What comes but for claims, until there is so much of it."""
     received: list[Received] = []
-    deadline = time.monotonic() + 30
-    while len(received) < count and time.monotonic() < deadline:
-        received += [message for message in link.receive(0.2) if not isinstance(message, ControllerClaim)]
+
+    def are_there() -> bool:
+        received.extend(message for message in link.receive(0.2) if not isinstance(message, ControllerClaim))
+        return len(received) >= count
+
+    wait_until(are_there)
     return received
 
 

@@ -33,6 +33,7 @@ from domain.speeds import WriteSpeeds
 from solver import Problem, Solution, solve
 from tests.controller.simulated_consumer import FakeConsumer
 from tests.controller.simulated_lake import Lake
+from tests.patience import wait_until
 
 SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0, least_interval_s=0.1, engine="mbfp")
 PARTITIONS = {TopicPartition("orders", number): 20.0 for number in range(4)}
@@ -120,13 +121,6 @@ def running(group: MemoryGroup, solver: Callable[[Problem, str], Solution] = sol
     finally:
         stop.set()
         controller.join()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.01)
 
 
 def test_partitions_are_read_and_the_decision_is_published() -> None:

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from controller.fleet import FleetError, Revisions
 from controller.local_processes import MARK, LocalProcesses, running_consumers
+from tests.patience import wait_until
 
 SLEEPS = "import time; time.sleep(600)"
 IGNORES_SIGTERM = (
@@ -39,13 +39,6 @@ def processes_of(folder: Path) -> list[psutil.Process]:
             if process.environ().get(MARK) == str(folder):
                 found.append(process)
     return found
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.02)
 
 
 def test_a_consumer_exists_from_its_creation_until_its_process_has_ended(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -24,6 +23,7 @@ from monitor.group_commits import GroupCommits
 from sandbox.load_profile import Course, LoadProfile
 from sandbox.services import Services
 from sandbox.settings_file import settings_text
+from tests.patience import wait_until
 
 log = structlog.get_logger()
 
@@ -41,8 +41,6 @@ SHORT_LEASES = FASTER | {
 }
 """For a group whose members are struck: others take over soon, and who was frozen is not killed before it wakes up."""
 ANSWERS_WITHIN_S = 10.0
-WITHIN_S = 600.0
-"""So long at most a plan is waited for, and a group that converges; it takes a fifth on a quiet machine."""
 
 
 class Group(ABC):
@@ -143,10 +141,7 @@ class Group(ABC):
         self.wait(what, lambda: condition() and has_read())
 
     def wait(self, what: str, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + WITHIN_S
-        while not self._is_so(condition):
-            assert time.monotonic() < deadline, f"not so within {WITHIN_S:g} s: {what}\n{self.picture()}"
-            time.sleep(0.1)
+        wait_until(lambda: self._is_so(condition), lambda: f"it is not so that {what}\n{self.picture()}", every_s=0.1)
 
     def picture(self) -> object:
         """What is known of the group, for whoever has to find out why it is not so."""

@@ -24,7 +24,8 @@ from sandbox.observer import Observer
 from sandbox.services import Services
 from sandbox.settings_file import CONSUMER_CAPACITY
 from tests.broker_cluster import BrokerCluster
-from tests.fire.group import SHORT_LEASES, WITHIN_S, Group, configure
+from tests.fire.group import SHORT_LEASES, Group, configure
+from tests.patience import PATIENCE_S
 from tests.sink_examples import Example
 
 log = structlog.get_logger()
@@ -251,7 +252,7 @@ def test_whatever_is_killed_or_frozen_during_a_plan_every_record_is_read_once_an
             )
         group.load.stop()
         group.converges("everything is read")
-        group.observer.catch_up(WITHIN_S)
+        group.observer.catch_up(PATIENCE_S)
         readers, in_kafka = group.observer.most_readers(), group.in_kafka
         ((rows, distinct),) = [in_the_lake(group, spark)] if lake else example.held(COUNT)
     assert group.load.unacknowledged == 0

@@ -9,8 +9,8 @@ import pytest
 
 from sandbox.ports import LOOPBACK
 from tests.fire.network import Line, Network
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 30.0
 A_MOMENT_S = 0.3
 
 

@@ -25,6 +25,7 @@ from sandbox.load import LoadReport, run_load
 from sandbox.load_profile import Course, LoadProfile
 from sandbox.observer import Observer
 from tests.kubernetes.control_plane import ControlPlane
+from tests.patience import wait_until
 
 NAMESPACE = "kcga"
 """The overlay's."""
@@ -32,8 +33,6 @@ GROUP = "lake"
 CONSUMERS = "app.kubernetes.io/component=consumer"
 CAPACITY = 400_000
 PARTITIONS = 4
-WITHIN_S = 600.0
-"""On a machine that is busy with much else, Spark answers and consumers begin a dozen times slower."""
 LOW, HIGH = 40_000.0, 180_000.0
 """Bytes/s of a partition: one consumer has room for all, or for one."""
 
@@ -168,10 +167,7 @@ class GroupOnKubernetes:
         return f"{self.view}\n{pods_and_logs(self.control_plane, self.node)}"
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + WITHIN_S
-        while not condition():
-            assert time.monotonic() < deadline, self.story()
-            time.sleep(0.2)
+        wait_until(condition, self.story, every_s=0.2)
 
     def require_all_once(self, spark_remote: str, lake_root: Path) -> None:
         """All that was produced is in the lake, once, and no partition had two readers."""

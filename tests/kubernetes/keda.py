@@ -24,7 +24,7 @@ from tests.certificates import Authority
 from tests.cli.ordinary_group import RdkafkaGroup, producing, wait_for_group
 from tests.conftest import CreateTopic, installed
 from tests.kubernetes.control_plane import ControlPlane
-from tests.secure_cluster import wait_until
+from tests.secure_cluster import wait_for
 from tests.services import SharedBroker
 from tests.tools import GO
 
@@ -137,8 +137,8 @@ def test_a_deployment_has_as_many_pods_as_are_advised(
 
         with producing(brokers, topic, dict.fromkeys(range(4), CAPACITY // 2)):
             create(plane, deployment(), scaled(f"{LOOPBACK}:{port}", unique_name))
-            wait_until(lambda: replicas() >= 3, *logs)
-        wait_until(lambda: replicas() == 1, *logs)
+            wait_for(lambda: replicas() >= 3, *logs)
+        wait_for(lambda: replicas() == 1, *logs)
 
 
 def start(running: ExitStack, plane: ControlPlane, keda: Path, folder: Path) -> list[Path]:

@@ -5,7 +5,6 @@
 
 import base64
 import json
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -31,7 +30,6 @@ from tests.kubernetes.group import (
     LOW,
     NAMESPACE,
     PARTITIONS,
-    WITHIN_S,
     GroupOnKubernetes,
     Readiness,
     a_group,
@@ -52,6 +50,7 @@ from tests.kubernetes.secured_group import (
 from tests.object_store import BUCKET, gcs
 from tests.object_store.gcs import GCS
 from tests.object_store.s3 import S3
+from tests.patience import wait_until
 from tests.secure_cluster import DATA, Cluster, produce, secure_cluster
 from tests.services import SharedBroker, SharedSpark
 
@@ -192,11 +191,8 @@ def test_one_command_brings_a_stack_whose_records_reach_a_bucket_once(
         pods = core.list_namespaced_pod(NAMESPACE, label_selector=of).items
         return [pod for pod in pods if pod.metadata.deletion_timestamp is None]
 
-    def wait_until(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + WITHIN_S
-        while not condition():
-            assert time.monotonic() < deadline, pods_and_logs(control_plane, node)
-            time.sleep(0.5)
+    def until(condition: Callable[[], bool]) -> None:
+        wait_until(condition, lambda: pods_and_logs(control_plane, node), every_s=0.5)
 
     def all_are_ready() -> bool:
         found = apps.list_namespaced_deployment(NAMESPACE).items
@@ -215,24 +211,24 @@ def test_one_command_brings_a_stack_whose_records_reach_a_bucket_once(
     try:
         install(values, file)
         produce_more(b"a")
-        wait_until(all_are_ready)
+        until(all_are_ready)
         for container in node.containers():
             require_confined(container)
-        wait_until(lambda: comes_to(500))
+        until(lambda: comes_to(500))
 
         (killed,) = sparks()
         produce_more(b"b")
         node.kill(killed.metadata.name)
         produce_more(b"c")
-        wait_until(lambda: is_ready_again(*sparks()))
-        wait_until(lambda: comes_to(1500))
+        until(lambda: is_ready_again(*sparks()))
+        until(lambda: comes_to(1500))
 
         produce_more(b"d")
         control_plane.kubectl("rollout", "restart", "deployment/kcga-spark", f"--namespace={NAMESPACE}")
         produce_more(b"e")
-        wait_until(lambda: killed.metadata.name not in {pod.metadata.name for pod in sparks()} and all_are_ready())
+        until(lambda: killed.metadata.name not in {pod.metadata.name for pod in sparks()} and all_are_ready())
         produce_more(b"f")
-        wait_until(lambda: comes_to(3000))
+        until(lambda: comes_to(3000))
     finally:
         control_plane.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s")
 

@@ -20,7 +20,8 @@ from consumer.verify import verify
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.process_kubelet import ProcessKubelet
 from tests.kubernetes.secured_group import CHART, grant_rights, helm, secrets_of, settings_file, values_of
-from tests.secure_cluster import DATA, Cluster, produce, secure_cluster, wait_until
+from tests.patience import wait_until
+from tests.secure_cluster import DATA, Cluster, produce, secure_cluster
 from tests.services import SharedSpark
 
 pytestmark = pytest.mark.usefixtures("kubectl")

@@ -8,6 +8,7 @@ import pytest
 from kubernetes import client
 
 from controller.kubernetes.election import Election
+from tests import patience
 from tests.kubernetes.control_plane import ControlPlane
 
 LEASE_S = 3
@@ -65,11 +66,11 @@ def candidates(control_plane: ControlPlane, namespace: str) -> Iterator[Candidat
 
 
 def wait_until(condition: Callable[[], bool], candidates: Candidates) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
+    def has_come() -> bool:
         assert len(candidates.acting) <= 1, candidates.acting
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.02)
+        return condition()
+
+    patience.wait_until(has_come, every_s=0.02)
 
 
 def test_one_acts_and_the_other_stands_by_until_the_lease_is_given_back(candidates: Candidates) -> None:

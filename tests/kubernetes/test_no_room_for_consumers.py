@@ -25,6 +25,7 @@ from tests.controller.simulated_consumer import FakeConsumer
 from tests.controller.simulated_lake import Lake
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.process_kubelet import ProcessKubelet
+from tests.patience import wait_until
 
 SETTINGS = ControllerSettings(
     consumer_capacity=100.0,
@@ -87,13 +88,6 @@ class Link:
 
     def held(self) -> dict[ConsumerId, set[TopicPartition]]:
         return {number: set(consumer.held) for number, consumer in self.consumers.items()}
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.05)
 
 
 def test_a_quota_limits_the_next_plan_and_moves_nothing_until_there_is_room(

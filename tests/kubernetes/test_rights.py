@@ -1,7 +1,6 @@
 """The Role that is shipped: nothing that the controller does is refused, and it would be with any verb less."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,12 +19,11 @@ from controller.kubernetes.fleet import KubernetesFleet
 from domain.consumer_class import ORDINARY
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.process_kubelet import ProcessKubelet
+from tests.patience import wait_until
 
 ACCOUNT = "kcga-controller"
 COMPLETE_WITHIN_S = 5.0
 """A creation that is refused is tried again for so long."""
-PATIENCE_S = 240.0
-"""More than anything here takes that is allowed; what is not allowed is given up then."""
 ACCOUNTS = OVERLAYS.parent / "base" / "accounts.yaml"
 TEMPLATE = """
 apiVersion: apps/v1
@@ -154,13 +152,6 @@ def is_ready(api: client.ApiClient, namespace: str) -> bool:
     except ApiException:
         return False
     return any(each.metadata.name == "lake-consumer-1" and each.status.ready_replicas for each in listed)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "neither done nor refused"
-        time.sleep(0.05)
 
 
 def test_nothing_that_the_controller_does_is_refused(account: Account) -> None:

@@ -11,9 +11,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from domain.messages import WriteSpeedReport
 from monitor.runner import Monitor
-
-PATIENCE_S = 300.0
-"""How long a test waits for what must come before it fails; no test asserts on how long it took."""
+from tests.patience import PATIENCE_S
 
 
 class Reports:

@@ -1,8 +1,7 @@
 """Who one is, by a certificate alone: a real broker that asks for one, and both clients of the monitor."""
 
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,9 @@ from monitor.connection import ConnectionSettingsError, kafka_python_arguments
 from sandbox.broker import Broker
 from sandbox.security import ADMINISTRATOR, BrokerSecurity
 from tests.certificates import Authority
+from tests.patience import wait_until
 
 ORDERS = TopicPartition("orders", 0)
-COORDINATES_WITHIN_S = 120.0
 BY_TEXT = {
     "ssl.ca.location": "ssl.ca.pem",
     "ssl.certificate.location": "ssl.certificate.pem",
@@ -83,13 +82,13 @@ def test_a_certificate_says_who_one_is_as_files_and_as_text(broker: tuple[str, B
 
 def committed(logs: ClusterLogs) -> dict[TopicPartition, int | None]:
     """A broker that has just begun may not know yet that it coordinates the group."""
-    deadline = time.monotonic() + COORDINATES_WITHIN_S
-    while True:
-        try:
+
+    def asked() -> dict[TopicPartition, int | None] | None:
+        with suppress(BrokerAwayError):
             return logs.committed("readers", [ORDERS])
-        except BrokerAwayError:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        return None
+
+    return wait_until(asked, every_s=0.2) or {}
 
 
 @pytest.mark.integration

@@ -23,7 +23,8 @@ from monitor.connection import ConnectionSettingsError
 from monitor.measure.samples import SAMPLE_BYTES, sample_of
 from monitor.runner import Monitor
 from monitor.settings import MonitorSettings
-from tests.monitor.running_monitor import PATIENCE_S, Reports, running
+from tests.monitor.running_monitor import Reports, running
+from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedBroker
 
 # kafka-python does not close the socket of a connection that is still being made when it is told to end.
@@ -189,7 +190,7 @@ def test_each_speed_tells_how_and_when_it_was_measured(
     write(producer, topic, 10)
     reports.until(writes(topic))
     partition = KafkaPartition(topic, 0, 5)
-    admin.delete_records([partition])[partition].result(timeout=30)
+    admin.delete_records([partition])[partition].result(timeout=PATIENCE_S)
     (*_, last) = reports.until(
         lambda report: report.speeds.origins[TopicPartition(topic, 0)].method is Method.END_OFFSETS
     )
@@ -217,7 +218,7 @@ def test_new_partitions_and_topics_are_picked_up_without_a_restart(
     first = create_topic(f"{unique_name}-a")
     reports = monitoring(f"^{unique_name}-")
     reports.until(knows(first))
-    admin.create_partitions([NewPartitions(first, 2)])[first].result(timeout=30)
+    admin.create_partitions([NewPartitions(first, 2)])[first].result(timeout=PATIENCE_S)
     reports.until(knows(first, 1))
     second = create_topic(f"{unique_name}-b")
     (*_, last) = reports.until(knows(second))
@@ -237,7 +238,7 @@ def test_a_new_topic_is_unknown_first_and_a_deleted_one_is_named_no_more(
     assert not first.bytes_per_s
     assert first.unknown == {TopicPartition(kept, 0), TopicPartition(deleted, 0)}
     reports.until(knows(deleted))
-    admin.delete_topics([deleted])[deleted].result(timeout=30)
+    admin.delete_topics([deleted])[deleted].result(timeout=PATIENCE_S)
     reports.until(lambda report: {entry.topic for entry in report.partitions} == {kept})
 
 
@@ -262,7 +263,7 @@ def test_a_recreated_topic_is_never_given_the_difference_of_two_logs(
     reports.until(knows(topic))
     write(producer, topic, 200)
     reports.until(writes(topic))
-    admin.delete_topics([topic])[topic].result(timeout=30)
+    admin.delete_topics([topic])[topic].result(timeout=PATIENCE_S)
     recreated_after = time.time()
     create_topic(topic)
     for report in reports.until(lambda report: report.measured_at > recreated_after and speed(report, topic) == 0):
@@ -283,7 +284,7 @@ def test_a_log_whose_start_moves_as_under_retention_keeps_its_speed(
     load.go_on(4)
     partition = KafkaPartition(topic, 0, load.records // 2)
     deleted_at = time.time()
-    admin.delete_records([partition])[partition].result(timeout=30)
+    admin.delete_records([partition])[partition].result(timeout=PATIENCE_S)
     load.go_on(3)
     reports.until(lambda report: report.measured_at > deleted_at)
     errors = relative_errors(reports, load, topic, since=deleted_at, window_s=4)
@@ -297,9 +298,7 @@ def test_the_monitor_waits_for_a_cluster_that_cannot_be_reached() -> None:
         nobody = f"127.0.0.1:{closed.getsockname()[1]}"
         settings = MonitorSettings(topics=("orders",), interval_s=0.1, request_timeout_s=0.5)
         with capture_logs() as lines, running(Monitor(settings, nobody, {})):
-            deadline = time.monotonic() + PATIENCE_S
-            while not (told := unreachable(lines)) and time.monotonic() < deadline:
-                time.sleep(0.1)
+            told = wait_until(lambda: unreachable(lines))
             time.sleep(1)
         assert len(told) == len(unreachable(lines)) == 1
         assert "Connection refused" in told[0]["reason"]
@@ -325,11 +324,9 @@ def test_a_write_speed_topic_that_does_not_exist_is_told_and_the_monitor_goes_on
         capture_logs() as lines,
         running(Monitor(settings, broker.bootstrap_servers, {}, write_speed_topic=f"{unique_name}-missing")),
     ):
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            if told := [line for line in lines if line["event"].startswith("write speeds cannot be published")]:
-                break
-            time.sleep(0.1)
+        told = wait_until(
+            lambda: [line for line in lines if line["event"].startswith("write speeds cannot be published")]
+        )
     assert f"{unique_name}-missing" in told[0]["reason"]
 
 
@@ -393,13 +390,15 @@ def test_a_topic_that_is_created_again_has_another_id(
 ) -> None:
     create_topic(unique_name)
     before = cluster.topics({unique_name})[unique_name].topic_id
-    admin.delete_topics([unique_name])[unique_name].result(timeout=30)
+    admin.delete_topics([unique_name])[unique_name].result(timeout=PATIENCE_S)
     create_topic(unique_name)
-    deadline = time.monotonic() + 30
-    # The broker answers from what it has been told so far: of the first topic, of none, of the second.
-    while unique_name not in (found := cluster.topics({unique_name})) or found[unique_name].topic_id == before:
-        assert time.monotonic() < deadline, "the topic has kept its id"
-        time.sleep(0.05)
+
+    def is_another() -> bool:
+        """The broker answers from what it has been told so far: of the first topic, of none, of the second."""
+        found = cluster.topics({unique_name})
+        return unique_name in found and found[unique_name].topic_id != before
+
+    wait_until(is_another)
 
 
 def test_a_broker_that_does_not_exist_is_away(cluster: ClusterLogs) -> None:

@@ -28,7 +28,7 @@ from sandbox.ports import LOOPBACK, free_port
 from tests import prometheus as server
 from tests.conftest import CreateTopic
 from tests.monitor.running_monitor import Reports, running
-from tests.secure_cluster import wait_until
+from tests.patience import wait_until
 from tests.services import SharedBroker
 
 QUERY = "kafka_log_log_size"

@@ -9,6 +9,7 @@ import pytest
 
 from sandbox.chaos.chaos import Chaos, Harm, Target
 from sandbox.chaos.schedule import FIRST_AFTER_S
+from tests.patience import PATIENCE_S
 
 EVERY_S = 10.0
 
@@ -51,7 +52,7 @@ def test_what_is_frozen_goes_on_and_what_is_killed_is_told_by_its_own_name(sleep
         chaos.end()
         at += EVERY_S
     assert sorted(line[:29] for line in told) == ["chaos: consumer 3 is frozen f", "chaos: consumer 3 is killed"]
-    assert sleeper.wait(30) == -signal.SIGKILL
+    assert sleeper.wait(PATIENCE_S) == -signal.SIGKILL
     chaos.look_after(at)
     chaos.look_after(at + EVERY_S)
     assert chaos.done == 4, "a process that has ended just now is no matter"

@@ -2,17 +2,17 @@
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 import psutil
 import pytest
 
 from sandbox.chaos.freezer import Freezer
+from tests.patience import wait_until
 
 SHELL = "sleep 600 & exec sleep 600"
 OWN_GROUP = "setsid sleep 600 & exec sleep 600"
-PATIENCE_S = 30.0
 
 
 @pytest.fixture
@@ -26,13 +26,6 @@ def begun(request: pytest.FixtureRequest) -> Iterator[psutil.Process]:
         for each in all_begun:
             with suppress(psutil.NoSuchProcess):
                 each.kill()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def family(process: psutil.Process) -> list[psutil.Process]:

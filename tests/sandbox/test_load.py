@@ -17,6 +17,7 @@ from sandbox.load import run_load
 from sandbox.load_profile import Course, LoadProfile, demo_profile
 from sandbox.ports import LOOPBACK, free_port
 from tests.conftest import CreateTopic
+from tests.patience import PATIENCE_S
 from tests.services import SharedBroker
 
 SIZE_OF_A_RECORD = 1_000
@@ -31,7 +32,7 @@ def count_records(broker: SharedBroker) -> CountRecords:
         consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "count"})
         try:
             low, high = consumer.get_watermark_offsets(
-                KafkaTopicPartition(partition.topic, partition.partition), timeout=30
+                KafkaTopicPartition(partition.topic, partition.partition), timeout=PATIENCE_S
             )
             return high - low
         finally:
@@ -123,7 +124,7 @@ lake_root = "{tmp_path}"
         while not all(map(count_records, profile.partitions)):
             assert generator.poll() is None
         generator.terminate()
-        output, errors = generator.communicate(timeout=60)
+        output, errors = generator.communicate(timeout=PATIENCE_S)
 
     assert (generator.returncode, errors) == (0, "")
     assert (tmp_path / "began").exists()

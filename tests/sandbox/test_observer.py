@@ -12,10 +12,9 @@ from domain.group_view.view import GroupView
 from domain.messages import ConsumerState, ControllerClaim
 from domain.topics import TopicNames
 from sandbox.observer import Observer
+from tests.patience import PATIENCE_S, wait_until
 from tests.sandbox.watch_messages import BEGAN, cycle, decision, partition, read, report, write_speeds
 from tests.services import SharedBroker
-
-WAIT_S = 60.0
 
 
 @pytest.fixture
@@ -39,15 +38,12 @@ def publish(broker: SharedBroker, topic: str, *values: bytes, number: int = 0) -
     sender = producer(broker)
     for value in values:
         sender.produce(topic, value, partition=number)
-    assert sender.flush(WAIT_S) == 0
+    assert sender.flush(PATIENCE_S) == 0
 
 
 def eventually(observer: Observer, condition: Callable[[GroupView], bool]) -> GroupView:
-    deadline = time.monotonic() + WAIT_S
-    while not condition(view := observer.snapshot()):
-        assert time.monotonic() < deadline, view
-        time.sleep(0.05)
-    return view
+    wait_until(lambda: condition(observer.snapshot()), observer.snapshot)
+    return observer.snapshot()
 
 
 def test_the_view_holds_what_was_said_before_and_after_it_began(broker: SharedBroker, topics: TopicNames) -> None:
@@ -60,10 +56,10 @@ def test_the_view_holds_what_was_said_before_and_after_it_began(broker: SharedBr
         report(1, BEGAN + 2, "orders-0", cycle=cycle(read("orders-0", BEGAN, BEGAN + 1))).encode(),
     )
     with Observer(broker.bootstrap_servers, names=topics, silent_after_s=1e12) as observer:
-        observer.catch_up(WAIT_S)
+        observer.catch_up(PATIENCE_S)
         before = observer.snapshot()
         publish(broker, topics.metadata, report(2, BEGAN + 3, state=ConsumerState.STARTING).encode())
-        observer.catch_up(WAIT_S)
+        observer.catch_up(PATIENCE_S)
         after = observer.snapshot()
         most = observer.most_readers()
     assert before.total_speed == 100.0
@@ -83,7 +79,7 @@ def test_what_is_no_message_is_counted_and_the_next_one_is_read(broker: SharedBr
     publish(broker, topics.decisions, b"\xff\x00")
     publish(broker, topics.write_speed, b"[]", write_speeds(BEGAN, {"orders-0": 5.0}).encode())
     with Observer(broker.bootstrap_servers, names=topics, silent_after_s=1e12) as observer:
-        observer.catch_up(WAIT_S)
+        observer.catch_up(PATIENCE_S)
         view = observer.snapshot()
     assert view.invalid_messages == 5
     assert [consumer.consumer for consumer in view.consumers] == [1]
@@ -93,7 +89,7 @@ def test_what_is_no_message_is_counted_and_the_next_one_is_read(broker: SharedBr
 def test_commands_to_consumers_are_not_read(broker: SharedBroker, topics: TopicNames) -> None:
     publish(broker, topics.metadata, b"of consumer 1 alone", number=1)
     with Observer(broker.bootstrap_servers, names=topics) as observer:
-        observer.catch_up(WAIT_S)
+        observer.catch_up(PATIENCE_S)
         assert observer.snapshot().invalid_messages == 0
 
 
@@ -108,7 +104,7 @@ def test_messages_of_another_group_are_left_aside(broker: SharedBroker, topics: 
         ),
     )
     with Observer(broker.bootstrap_servers, names=topics, group="mine", silent_after_s=1e12) as observer:
-        observer.catch_up(WAIT_S)
+        observer.catch_up(PATIENCE_S)
         assert [consumer.consumer for consumer in observer.snapshot().consumers] == [1]
 
 
@@ -121,7 +117,7 @@ def test_messages_from_before_the_run_are_left_aside(broker: SharedBroker, topic
         late.encode(),
     )
     with Observer(broker.bootstrap_servers, names=topics, since=BEGAN + 5, silent_after_s=1e12) as observer:
-        observer.catch_up(WAIT_S)
+        observer.catch_up(PATIENCE_S)
         assert [consumer.consumer for consumer in observer.snapshot().consumers] == [1]
         assert observer.most_readers().count == 1
 
@@ -132,7 +128,7 @@ def test_topics_that_are_created_later_are_read_from_their_beginning(broker: Sha
             observer.catch_up(1)
         Cluster(broker.bootstrap_servers).ensure_internal_topics(names, highest_consumer=2)
         publish(broker, names.write_speed, write_speeds(BEGAN, {"orders-0": 5.0}).encode())
-        observer.catch_up(WAIT_S)
+        observer.catch_up(PATIENCE_S)
         assert observer.snapshot().total_speed == 5.0
 
 
@@ -140,14 +136,14 @@ def test_messages_sent_in_transactions_are_caught_up_with(
     broker: SharedBroker, topics: TopicNames, unique_name: str
 ) -> None:
     sender = producer(broker, transactional_id=unique_name)
-    sender.init_transactions(WAIT_S)
+    sender.init_transactions(PATIENCE_S)
     for number, commit in ((1, True), (2, False)):
         sender.begin_transaction()
         sender.produce(topics.decisions, decision(number, BEGAN, {"orders-0": (None, 1)}).encode(), partition=0)
-        sender.flush(WAIT_S)
+        sender.flush(PATIENCE_S)
         sender.commit_transaction() if commit else sender.abort_transaction()
     with Observer(broker.bootstrap_servers, names=topics) as observer:
-        observer.catch_up(WAIT_S)
+        observer.catch_up(PATIENCE_S)
         assert [each.number for each in observer.snapshot().decisions] == [1]
 
 

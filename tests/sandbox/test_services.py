@@ -19,6 +19,7 @@ from sandbox.ports import LOOPBACK, free_port
 from sandbox.server import Server
 from sandbox.spark import SparkConnectServer
 from tests.conftest import CreateTopic
+from tests.patience import PATIENCE_S
 from tests.services import SharedBroker, SharedSpark
 
 
@@ -41,7 +42,7 @@ def test_what_is_produced_can_be_consumed(broker: SharedBroker, create_topic: Cr
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": unique_name})
     try:
         consumer.assign([TopicPartition(topic, 1, 0)])
-        (record,) = consumer.consume(1, timeout=30)
+        (record,) = consumer.consume(1, timeout=PATIENCE_S)
     finally:
         consumer.close()
     assert (record.error(), record.value()) == (None, b"value")
@@ -66,14 +67,16 @@ def test_a_broker_that_is_started_again_has_the_same_topics_and_leaves_no_proces
 ) -> None:
     with Broker(tmp_path / "a broker", jars=kafka_jars, java=java) as first:
         admin = AdminClient({"bootstrap.servers": first.bootstrap_servers, "log_level": 0})
-        admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(timeout=30)
+        admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(timeout=PATIENCE_S)
         assert not is_over(first)
     assert is_over(first)
 
     port = int(first.bootstrap_servers.rpartition(":")[2])
     with Broker(tmp_path / "a broker", jars=kafka_jars, java=java, port=port) as again:
         assert again.bootstrap_servers == first.bootstrap_servers
-        assert "kept" in AdminClient({"bootstrap.servers": again.bootstrap_servers}).list_topics(timeout=30).topics
+        assert (
+            "kept" in AdminClient({"bootstrap.servers": again.bootstrap_servers}).list_topics(timeout=PATIENCE_S).topics
+        )
     assert is_over(again)
 
 
@@ -148,4 +151,4 @@ def test_a_port_that_another_program_was_faster_to_take_is_replaced(
         monkeypatch.setattr("sandbox.server.free_port", lambda: taken.pop() if taken else free_port())
         with Broker(tmp_path, jars=kafka_jars, java=java) as broker:
             assert not taken
-            assert AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=30).brokers
+            assert AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=PATIENCE_S).brokers

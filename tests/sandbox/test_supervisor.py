@@ -12,8 +12,7 @@ from app.child import Child
 from app.errors import KcgaError
 from sandbox.decide.back_off import MOST_FAILURES
 from sandbox.supervisor import Supervisor
-
-PATIENCE_S = 60.0
+from tests.patience import PATIENCE_S
 
 
 class Clock:
