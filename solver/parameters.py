@@ -81,6 +81,8 @@ class Parameters:
     """Share of its value that an iteration of a coarse relaxation gains, with its bound, else it is slow: by trial."""
     coarse_patience: int = 3
     """Slow iterations in a row after which a coarse relaxation is done: by trial."""
+    roundings: int = 40
+    """Of a coarse relaxation, as plans: by trial."""
     rule_plans: int = 6
     """Numbers of consumers that plans by rule are made for, of those that promise most: by trial."""
     clearing_tries: int = 20

@@ -5,7 +5,7 @@ and classes of sizes depends on the unit and not on the number of partitions. Wh
 of sizes, between which the price of each item lies. Whatever they are, `Lagrangian` says what they prove.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,8 @@ from solver.parameters import TUNED, Parameters
 
 _GAIN = 1e-7
 """What a column must gain to be worth adding, in consumers."""
+_WHOLE = 1e-6
+"""A share is all that there is if it lacks no more."""
 _AT_A_TIME = 1000
 """Kept sets that are added between two looks at the clock."""
 
@@ -32,8 +34,35 @@ class Coarse:
     """Of the true problem; minus infinity if time was up too early."""
     kept: tuple[KeptSet, ...]
     """The kept sets that it had in the end: the given ones, and those that were generated."""
-    chosen: Mapping[int, tuple[int, ...]]
-    """What each bin keeps in its solution, by and large; without bins that are closed rather than open."""
+    shares: Mapping[int, Mapping[tuple[int, ...], float]]
+    """How much of each kept set of a bin is in its solution; 1 in all where the bin is open, the largest last."""
+
+    @property
+    def chosen(self) -> dict[int, tuple[int, ...]]:
+        """What each bin keeps by and large; without bins that are closed rather than open."""
+        return {number: list(sets)[-1] for number, sets in self.shares.items() if sum(sets.values()) >= 0.5}
+
+    def roundings(self, chance: np.random.Generator, most: int) -> Iterator[dict[int, tuple[int, ...]]]:
+        """What each bin keeps: by and large, and then by chance, each set as often as its share is; no two alike.
+
+        Bins of which the solution has one set alone keep that in each of them (Raghavan and Thompson 1987).
+        """
+        seen = set[tuple[tuple[int, ...] | None, ...]]()
+        divided = {number: sets for number, sets in self.shares.items() if max(sets.values()) < 1 - _WHOLE}
+        rounding = self.chosen
+        for _ in range(most):
+            key = tuple(rounding.get(number) for number in divided)
+            if key not in seen:
+                seen.add(key)
+                yield rounding
+            if not divided:
+                return
+            rounding = rounding.copy()
+            for (number, sets), drawn in zip(divided.items(), chance.random(len(divided)).tolist(), strict=True):
+                place = int(np.searchsorted(np.cumsum(list(sets.values())), drawn, side="right"))
+                rounding.pop(number, None)
+                if place < len(sets):
+                    rounding[number] = list(sets)[place]
 
 
 def coarse_bound(
@@ -62,7 +91,7 @@ def coarse_bound(
             break
         relaxation.add_kept(listing.sets[start : start + _AT_A_TIME])
     bound = relaxation.bound(deadline, tuned)
-    return Coarse(bound, tuple(relaxation.kept), relaxation.chosen())
+    return Coarse(bound, tuple(relaxation.kept), relaxation.shares())
 
 
 class _Coarse:
@@ -150,16 +179,18 @@ class _Coarse:
                 break
         return best
 
-    def chosen(self) -> dict[int, tuple[int, ...]]:
-        """What each bin keeps in the last solution: the set with the largest share, if all have a half together."""
+    def shares(self) -> dict[int, dict[tuple[int, ...], float]]:
+        """How much of each kept set of a bin is in the last solution, in ascending order of that."""
+        shares: dict[int, dict[tuple[int, ...], float]] = {}
         if self._last is None:
-            return {}
+            return shares
         columns = [column for column in self._kept_columns if column < len(self._last.values)]
-        shares = self._last.values[columns]
-        together = np.bincount([kept.bin for kept in self.kept[: len(columns)]], shares)
-        order = [index for index in np.argsort(shares, kind="stable").tolist() if shares[index] > 0]
-        chosen = {self.kept[index].bin: self.kept[index].items for index in order}
-        return {number: items for number, items in chosen.items() if together[number] >= 0.5}
+        values = self._last.values[columns]
+        for index in np.argsort(values, kind="stable").tolist():
+            if values[index] > 0:
+                kept = self.kept[index]
+                shares.setdefault(kept.bin, {})[kept.items] = float(values[index])
+        return shares
 
     def _by_size(self, rows: Floats) -> Floats:
         """The price of each item between those of the two classes that its size is nearest to."""

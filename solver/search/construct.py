@@ -5,7 +5,9 @@ consumers, pinned partitions, capacities that differ) starts from here, and so d
 many partitions to list what it could keep.
 """
 
-from itertools import product
+from collections.abc import Sequence
+from itertools import product, starmap
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,7 +58,25 @@ def offer_plans(instance: Instance, incumbent: Incumbent, deadline: Deadline, tu
     for estimate, closings in sorted(estimates)[: tuned.rule_plans]:
         if deadline.passed or estimate >= incumbent.cutoff:
             return
-        offer_placed(instance, kept, frozenset(closable[:closings]), incumbent, deadline, NAME, tuned)
+        offer_placed(instance, kept, frozenset(closable[:closings]), incumbent, deadline, NAME, ways(instance), tuned)
+
+
+class Way(NamedTuple):
+    """How partitions are placed that no consumer keeps."""
+
+    kind: int
+    """That new consumers are of, where this is large enough."""
+    clearing: bool
+    """Whether others have to give way before a consumer is opened: fewer consumers, more migrations."""
+
+
+THRIFTY = Way(kind=-1, clearing=True)
+"""Few new consumers, each as large as there are."""
+
+
+def ways(instance: Instance) -> list[Way]:
+    """All that there are."""
+    return list(starmap(Way, product(instance.offered, (True, False))))
 
 
 def offer_placed(
@@ -66,13 +86,19 @@ def offer_placed(
     incumbent: Incumbent,
     deadline: Deadline,
     name: str,
+    by: Sequence[Way],
     tuned: Parameters = TUNED,
-) -> None:
-    """Plans in which bins keep that much and those in `closed` nothing, by each way to place the rest."""
-    for kind, clearing in product(instance.offered, (True, False)):
-        if deadline.passed:
-            return
-        incumbent.offer(plan(instance, kept, closed, tuned, clearing=clearing, kind=kind), name)
+) -> Way:
+    """Plans in which bins keep that much and those in `closed` nothing, with the rest placed in each of these ways.
+
+    Returns:
+        The way that made the best plan; the first where none was better than the incumbent.
+    """
+    best = by[0]
+    for way in by:
+        if not deadline.passed and incumbent.offer(plan(instance, kept, closed, tuned, way), name):
+            best = way
+    return best
 
 
 def least_overloaded(instance: Instance) -> Assignment:
@@ -100,14 +126,11 @@ def plan(
     kept: list[tuple[int, ...]],
     closed: frozenset[int],
     tuned: Parameters = TUNED,
-    *,
-    clearing: bool = True,
-    kind: int = -1,
+    way: Way = THRIFTY,
 ) -> Assignment:
     """Leaves `kept` where it is but on the bins in `closed`, and places the rest by best fit, the largest first.
 
-    With `clearing`, others have to give way before a consumer is opened for an item: fewer consumers, more migrations.
-    A new consumer has room as one of that kind, or as one that holds its first item.
+    A new consumer has room as one of the way's kind, or as one that holds its first item.
     """
     problem, places = instance.problem, _Places(instance, tuned)
     for number, bin_ in enumerate(instance.bins):
@@ -118,7 +141,7 @@ def plan(
     for item in np.flatnonzero(places.place_of < 0).tolist():
         size = float(instance.sizes[item])
         place = places.best_fit(size)
-        if place is None and clearing:
+        if place is None and way.clearing:
             place = places.make_room(item)
         if place is None and problem.max_consumers is not None and len(places.consumers) >= problem.max_consumers:
             place = places.widest() if places.consumers else None
@@ -126,7 +149,7 @@ def plan(
             consumer = names.take((item,), size)
             of = (
                 problem.known_class(consumer)
-                or instance.kinds[max(kind % len(instance.kinds), instance.kind_for(size, 1))].of
+                or instance.kinds[max(way.kind % len(instance.kinds), instance.kind_for(size, 1))].of
             )
             places.open(consumer, problem.packing_capacity_of(consumer, of) / problem.largest, (item,))
         else:

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from domain.assignment import Assignment
 from solver.deadline import Deadline
 from solver.exact import branch_and_price
@@ -160,10 +162,16 @@ class Portfolio:
             consumers = _consumers(instance, incumbent)
             coarse = coarse_bound(instance, listing, self._units(instance, units), consumers, budget, tuned)
             incumbent.raise_bound(coarse.bound)
-            if coarse.chosen:
-                kept = [coarse.chosen.get(number, bin_.required) for number, bin_ in enumerate(instance.bins)]
-                construct.offer_placed(instance, kept, frozenset(), incumbent, deadline, branch_and_price.NAME, tuned)
+            self._round(instance, coarse, incumbent, deadline)
         return coarse
+
+    def _round(self, instance: Instance, coarse: Coarse, incumbent: Incumbent, deadline: Deadline) -> None:
+        """Plans from roundings of a coarse relaxation: all by the way that made the most of the first."""
+        ways, chance = construct.ways(instance), np.random.default_rng(instance.problem.seed)
+        for rounding in coarse.roundings(chance, self.tuned.roundings if coarse.shares else 0):
+            kept = [rounding.get(number, bin_.required) for number, bin_ in enumerate(instance.bins)]
+            name = branch_and_price.NAME
+            ways = [construct.offer_placed(instance, kept, frozenset(), incumbent, deadline, name, ways, self.tuned)]
 
     def _prove(
         self, instance: Instance, listing: Listing, incumbent: Incumbent, deadline: Deadline, steps: Sequence[int]

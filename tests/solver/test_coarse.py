@@ -1,5 +1,6 @@
 """The coarse relaxation by itself: a bound of all plans with so many consumers, under all rules and at any moment."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -105,6 +106,31 @@ def test_what_bins_keep_in_its_solution_is_what_they_may_keep(given_problem: Pro
 def test_bins_keep_what_they_keep_in_a_plan_where_the_solution_is_one() -> None:
     assert coarse(problem(60, 60, current={0: 1, 1: 1}), 10).chosen == {0: (0,)}
     assert coarse(problem(5, 95, 90, current={0: 1, 1: 2, 2: 3}, migration_weight=0.1), 20).chosen == {1: (0,), 2: (1,)}
+
+
+@given(classed_problems(), st.integers(1, 8))
+@known
+def test_roundings_are_of_what_is_in_its_solution_and_no_two_alike(given_problem: Problem, most: int) -> None:
+    found = coarse(given_problem, 40)
+    roundings = list(found.roundings(np.random.default_rng(1), most))
+    assert len(roundings) <= most
+    assert roundings[0] == found.chosen
+    assert len({tuple(sorted(rounding.items())) for rounding in roundings}) == len(roundings)
+    for rounding in roundings:
+        for number, sets in found.shares.items():
+            assert rounding.get(number) in (sets if max(sets.values()) > 1 - 1e-6 else {*sets, None})
+
+
+def test_a_bin_keeps_a_set_as_often_as_its_share_is() -> None:
+    divided = range(1, 21)
+    found = Coarse(0.0, (), {0: {(2,): 1.0}, **{number: {(0,): 0.5, (0, 1): 0.3} for number in divided}})
+    roundings = list(found.roundings(np.random.default_rng(1), 1_000))[1:]
+    assert len(roundings) == 999, "of three ways for each of 20 bins"
+    kept = Counter(rounding.get(number) for rounding in roundings for number in divided)
+    assert kept[0,] / kept.total() == pytest.approx(0.5, abs=0.02)
+    assert kept[0, 1] / kept.total() == pytest.approx(0.3, abs=0.02)
+    assert kept[None] / kept.total() == pytest.approx(0.2, abs=0.02)
+    assert all(rounding[0] == (2,) for rounding in roundings)
 
 
 @given(plain_problems(most=5), st.integers(0, 3), st.integers(0, 3))

@@ -149,7 +149,9 @@ def test_a_small_partition_gives_way_where_a_consumer_would_be_opened_otherwise(
     kept = [tuple(bin_.own) for bin_ in instance.bins]
     cleared = construct.plan(instance, kept, frozenset())
     assert cleared == Assignment({partition(0): 2, partition(1): 1, partition(2): 1, partition(3): 2})
-    assert len(construct.plan(instance, kept, frozenset(), clearing=False).consumers) == 3
+    assert (
+        len(construct.plan(instance, kept, frozenset(), way=construct.THRIFTY._replace(clearing=False)).consumers) == 3
+    )
 
 
 # What is worth as much as its room, but for the last digit, counts as one or the other by the order of the sum.
