@@ -19,6 +19,7 @@ from app.spark_needs import with_jars
 from app.topics import Cluster
 from brokers.errors import reason
 from domain.consumer_class import ORDINARY
+from domain.topics import TopicNames
 
 if TYPE_CHECKING:
     from controller.fleet import ConsumerFleet
@@ -88,7 +89,8 @@ def control(
     from controller.runner import run
     from solver import solve
 
-    _cluster(settings)
+    cluster = _cluster(settings)
+    require_no_topics_before(settings, cluster)
     kafka = settings.kafka
     with _fleet(settings, file, stop, audience.stands_by) as fleet:
         if fleet is None:
@@ -103,6 +105,36 @@ def control(
             raise KcgaError(f"Kafka at {kafka.bootstrap_servers} does not serve the controller: {why}") from error
         finally:
             link.close()
+
+
+def require_no_topics_before(settings: Settings, cluster: Cluster) -> None:
+    """Sees to it that a group goes on where it was: before 0.2 its topics did not carry it unless settings named them.
+
+    Raises:
+        UsageError: a controller has claimed the group on the topics that it had then, and none on those of now.
+    """
+    from controller.kafka import KafkaLink
+
+    group, own, before = settings.kafka.group, settings.topics, TopicNames()
+
+    def have_been_claimed(names: TopicNames) -> bool:
+        link = KafkaLink(settings.kafka.bootstrap_servers, group, client_config(settings.kafka), names)
+        try:
+            return link.has_been_claimed()
+        except KafkaException:  # who may not read them has not used them; who cannot now is told soon
+            return False
+        finally:
+            link.close()
+
+    if own.metadata == before.metadata or "metadata" in own.model_fields_set:
+        return
+    if before.metadata in cluster.partitions() and not have_been_claimed(own.names) and have_been_claimed(before):
+        raise UsageError(
+            f"a controller of the group {group!r} was on {before.metadata}, and none yet on {own.metadata}: topics "
+            f"carry the group since 0.2. To go on where it was, set [topics] write_speed = {before.write_speed!r}, "
+            f"metadata = {before.metadata!r}, decisions = {before.decisions!r}; or, where no monitor, controller and "
+            f"consumer of it runs any more, metadata = {own.metadata!r}"
+        )
 
 
 @contextmanager

@@ -55,7 +55,7 @@ class KafkaSettings(Section):
 
     bootstrap_servers: Annotated[str, Field(min_length=1)]
     """Brokers to begin with: `host:port`, several with commas."""
-    group: Annotated[str, Field(min_length=1, max_length=200)] = "kcga"
+    group: Annotated[str, Field(min_length=1, max_length=200)] = topics.DEFAULT_GROUP
     """The consumer group under which offsets are committed."""
     client: Annotated[Mapping[str, str], Field(repr=False)] = {}
     """Further settings of all Kafka clients by librdkafka's names, such as `security.protocol`."""
@@ -81,7 +81,8 @@ class KafkaSettings(Section):
 
 
 class TopicSettings(Section):
-    """The topics that kcga's components talk through."""
+    """The topics that kcga's components talk through. Those that are not set carry the group: for the group `billing`
+    `consumer.metadata.billing`, but for the group `kcga` `consumer.metadata`."""
 
     write_speed: TopicName = topics.WRITE_SPEED
     """Where the monitor publishes how fast each partition is written."""
@@ -90,12 +91,25 @@ class TopicSettings(Section):
     decisions: TopicName = topics.DECISIONS
     """Where the controller publishes what it decided, and why."""
 
-    @model_validator(mode="after")
-    def _each_is_another(self) -> Self:
-        names = (self.write_speed, self.metadata, self.decisions)
+    def of_group(self, group: str) -> "TopicSettings":
+        """The same for a group: those that are not set are called after it.
+
+        Raises:
+            ValueError: a topic cannot be called so, or two are the same.
+        """
+        called: dict[str, str] = {
+            name: topic if name in self.model_fields_set else topics.of_group(topic, group) for name, topic in self
+        }
+        for name, topic in called.items():
+            if not topics.LEGAL_NAME.fullmatch(topic):
+                raise ValueError(
+                    f"{name} is {topic!r} for the group {group!r}, and no topic can be called so: set write_speed, "
+                    "metadata and decisions to names of at most 249 letters, digits, dots, hyphens and underscores"
+                )
+        names = list(called.values())
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"write_speed, metadata and decisions must be three topics: {min(twice)!r} is named twice")
-        return self
+        return type(self).model_construct(self.model_fields_set, **called)
 
     @property
     def names(self) -> TopicNames:
@@ -229,7 +243,7 @@ class Settings(BaseSettings):
     )
 
     kafka: KafkaSettings
-    topics: TopicSettings = TopicSettings()
+    topics: Annotated[TopicSettings, Field(default_factory=TopicSettings, validate_default=True)]
     monitor: MonitorSettings
     controller: ControllerSettings = ControllerSettings()
     consumer: ConsumerSettings
@@ -240,6 +254,12 @@ class Settings(BaseSettings):
     kubernetes: KubernetesSettings = KubernetesSettings()
     fleet: Annotated[Literal["local", "kubernetes"], Field(validate_default=True)] = "local"
     """Where consumers are: processes of the controller's machine, or Deployments."""
+
+    @field_validator("topics")
+    @classmethod
+    def _carry_the_group(cls, topics: TopicSettings, info: ValidationInfo) -> TopicSettings:
+        kafka = info.data.get("kafka")
+        return topics if kafka is None else topics.of_group(kafka.group)
 
     @field_validator("monitor")
     @classmethod

@@ -8,7 +8,7 @@ transactional id may describe that. Such rights are not named again.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -64,9 +64,9 @@ def rights(settings: Settings) -> tuple[Right, ...]:
     )
 
 
-def operations_on(settings: Settings, resource: Resource, name: str) -> frozenset[str]:
-    """What the components do, all together, to the resource of that name."""
-    of_kind = [right for right in rights(settings) if right.resource is resource]
+def operations_on(granted: Iterable[Right], resource: Resource, name: str) -> frozenset[str]:
+    """What these rights, all together, are for on the resource of that name."""
+    of_kind = [right for right in granted if right.resource is resource]
     named = [right for right in of_kind if right.name == name and not right.prefixed]
     # The expressions for topics with data may match kcga's own topics too, and are not meant for those.
     meant = named or [right for right in of_kind if right.prefixed and name.startswith(right.name)]

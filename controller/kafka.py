@@ -130,6 +130,14 @@ class KafkaLink:
         self._consumer.assign(self._received_from)
         return replace(begun, speeds=speeds)
 
+    def has_been_claimed(self) -> bool:
+        """Whether a controller of this group has claimed it on these topics, as far as they still tell.
+
+        Raises:
+            KafkaException: the cluster does not answer in time, or refuses.
+        """
+        return self._newest(*bounds(self._consumer, self._messages, BEGIN_TIMEOUT_S)) is not None
+
     def claim(self, claim: Claim) -> ControllerClaim:
         """The claim as a message to be sent, now or later: all that was received until now has to be in it."""
         return claiming(claim, self._epoch, self._incarnation, time.time(), self._heard_to)
@@ -228,6 +236,14 @@ class KafkaLink:
 
         Where it does not tell up to where its controller had heard, or there is none: none, and from the first record.
         """
+        match self._newest(low, end):
+            case claim, offset if claim.heard_to is not None:
+                return claim, max(low, min(claim.heard_to, offset))
+            case _:
+                return None, low
+
+    def _newest(self, low: int, end: int) -> tuple[ControllerClaim, int] | None:
+        """The newest claim of this group on partition 0 of the metadata topic that can be followed, and its offset."""
         high, size = end, LOOK_BACK
         while low < high:
             start = max(low, high - size)
@@ -241,10 +257,9 @@ class KafkaLink:
                 else:
                     log.warning("a claim is not followed", reason="its epoch leaves none higher", epoch=message.epoch)
             if newest is not None:
-                claim, offset = newest
-                return (None, low) if claim.heard_to is None else (claim, max(low, min(claim.heard_to, offset)))
+                return newest
             high, size = start, min(10 * size, MOST_LOOK_BACK)
-        return None, low
+        return None
 
     def _said(self, start: int, end: int) -> Iterator[MessageToController]:
         """The messages of partition 0 of the metadata topic at these offsets, the last one excluded, in their order."""

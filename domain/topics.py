@@ -20,6 +20,22 @@ CONTROLLER_PARTITION = 0
 """The partition of METADATA that the controller reads."""
 
 
+DEFAULT_GROUP = "kcga"
+"""The group whose topics have the names above; those of others carry the group."""
+
+_BY_DEFAULT = (WRITE_SPEED, METADATA, DECISIONS)
+
+
+def of_group(topic: str, group: str) -> str:
+    """What one of the three topics is called for a group, unless settings name it."""
+    return topic if group == DEFAULT_GROUP else f"{topic}.{group}"
+
+
+def is_kcgas(topic: str) -> bool:
+    """Whether a topic is called as one of the three is for some group, unless settings name it."""
+    return any(topic == name or topic.startswith(f"{name}.") for name in _BY_DEFAULT)
+
+
 @dataclass(frozen=True, slots=True)
 class TopicNames:
     """What the three topics of a group are called."""

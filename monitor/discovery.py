@@ -7,7 +7,7 @@ from typing import Protocol
 
 from domain.speeds import WriteSpeeds
 from monitor.measure.departed import Departed
-from monitor.measure.interest import OWN_TOPICS, Interest, Topic, is_expression, topics_of_interest
+from monitor.measure.interest import Interest, Topic, is_expression, topics_of_interest
 
 _POLICY_REFRESH_S = 60.0
 """How soon a changed cleanup policy is noticed."""
@@ -31,7 +31,7 @@ class Discovery:
         cluster: DescribedTopics,
         wanted: tuple[str, ...],
         interval_s: float,
-        own_topics: frozenset[str] = OWN_TOPICS,
+        own_topics: frozenset[str] = frozenset(),
         clock: Callable[[], float] = time.monotonic,
         told_before: Callable[[], WriteSpeeds | None] = lambda: None,
     ) -> None:

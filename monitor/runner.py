@@ -15,7 +15,6 @@ from monitor.connection import kafka_python_arguments
 from monitor.last_report import NotAllowedError, last_report
 from monitor.measure.changes import Standing, changes
 from monitor.measure.estimates import SpeedEstimates
-from monitor.measure.interest import OWN_TOPICS
 from monitor.publisher import ReportPublisher
 from monitor.settings import MonitorSettings
 from monitor.survey import Survey, Surveyor
@@ -38,7 +37,7 @@ class Monitor:
         bootstrap_servers: str,
         client_config: Mapping[str, str],
         write_speed_topic: str = WRITE_SPEED,
-        own_topics: Collection[str] = OWN_TOPICS,
+        own_topics: Collection[str] = (),
         group: str | None = None,
     ) -> None:
         """

@@ -19,7 +19,7 @@ from monitor.broker_logs import AskedLogs, BrokerLogs, Told, sources_of
 from monitor.cluster_logs import BrokerAwayError
 from monitor.discovery import DescribedTopics, Discovery
 from monitor.measure.growth import LogMeasurement
-from monitor.measure.interest import OWN_TOPICS, Interest, Topic
+from monitor.measure.interest import Interest, Topic
 from monitor.prometheus import Prometheus, PrometheusAwayError
 from monitor.settings import MonitorSettings
 
@@ -84,7 +84,7 @@ class Surveyor:
         self,
         cluster: MeasuredLogs,
         settings: MonitorSettings,
-        own_topics: frozenset[str] = OWN_TOPICS,
+        own_topics: frozenset[str] = frozenset(),
         group: str | None = None,
         told_before: Callable[[], WriteSpeeds | None] = lambda: None,
     ) -> None:

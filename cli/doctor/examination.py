@@ -23,12 +23,15 @@ CHECKS: tuple[Check, ...] = (
     check_registry,
     check_kubernetes,
 )
+"""Of what kcga needs to control a group."""
+OF_OBSERVING: tuple[Check, ...] = (check_kafka,)
+"""Of what a controller needs that only observes: no consumer, lake or fleet is its own."""
 
 
 def examine(settings: Settings, console: Console) -> bool:
     """Says what is found; whether there is no fault."""
     sound = True
-    for check in CHECKS:
+    for check in OF_OBSERVING if settings.controller.observes else CHECKS:
         for finding in check(settings):
             _say(finding, console)
             sound &= finding.grade is not Grade.FAULT

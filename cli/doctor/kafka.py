@@ -14,7 +14,7 @@ from app.settings import Settings
 from app.topics import Cluster
 from brokers.errors import in_one_line
 from cli.doctor.finding import Finding
-from cli.rights import CLUSTER, Resource, operations_on, rights
+from cli.rights import CLUSTER, Component, Resource, operations_on, rights
 from domain.group_view.sources import sources_sentence
 from domain.partitions import TopicPartition
 from domain.speeds import Source
@@ -43,9 +43,10 @@ def check_kafka(settings: Settings) -> Iterator[Finding]:
     yield Finding(f"Kafka answers at {kafka.bootstrap_servers}, with {len(partitions):,} topics")
     admin = AdminClient({"log_level": 0, **config, "bootstrap.servers": kafka.bootstrap_servers})
     of_cluster = _of_cluster(admin)
-    yield from _own_topics(settings, partitions, of_cluster)
-    names = settings.topics
-    own = {names.write_speed, names.metadata, names.decisions}
+    names, observes = settings.topics, settings.controller.observes
+    own = set() if observes else {names.write_speed, names.metadata, names.decisions}
+    if not observes:
+        yield from _own_topics(settings, partitions, of_cluster)
     yield from _single_replicas(*replicas, own | OF_KAFKA)
     interest = topics_of_interest(settings.monitor.topics, {name: Topic(name, "", {}) for name in partitions}, own)
     yield from _topics_to_read(interest, partitions)
@@ -164,15 +165,18 @@ def _rights(
     described: dict[str, Future[Any]] = admin.describe_topics(
         TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
     )
-    groups = {right.name for right in rights(settings) if right.resource is Resource.GROUP}
+    granted = rights(settings)
+    if settings.controller.observes:  # then no other component runs
+        granted = tuple(right for right in granted if right.component is Component.CONTROLLER)
+    groups = {right.name for right in granted if right.resource is Resource.GROUP}
     described_groups: dict[str, Future[Any]] = admin.describe_consumer_groups(
         sorted(groups), include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
     )
-    needed = operations_on(settings, Resource.CLUSTER, CLUSTER) if settings.monitor.source != "auto" else ()
+    needed = operations_on(granted, Resource.CLUSTER, CLUSTER) if settings.monitor.source != "auto" else ()
     lacking = _lacking(of_cluster, needed, "the cluster")
     for resource, answers in ((Resource.TOPIC, described), (Resource.GROUP, described_groups)):
         for name, answer in answers.items():
-            wanted, where = operations_on(settings, resource, name) - {CREATE}, f"the {resource} {name}"
+            wanted, where = operations_on(granted, resource, name) - {CREATE}, f"the {resource} {name}"
             try:
                 lacking += _lacking(answer.result(REQUEST_TIMEOUT_S).authorized_operations, wanted, where)
             except KafkaException as error:

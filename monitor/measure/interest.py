@@ -5,10 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from domain.partitions import TopicPartition
-from domain.topics import DECISIONS, METADATA, WRITE_SPEED
-
-OWN_TOPICS = frozenset({WRITE_SPEED, METADATA, DECISIONS})
-"""What kcga's components talk through: no load of anybody's."""
+from domain.topics import is_kcgas
 
 
 def is_expression(topic: str) -> bool:
@@ -61,13 +58,12 @@ class Interest:
         return {broker: frozenset(partitions) for broker, partitions in led.items()}
 
 
-def topics_of_interest(
-    wanted: Iterable[str], topics: Mapping[str, Topic], own: Collection[str] = OWN_TOPICS
-) -> Interest:
+def topics_of_interest(wanted: Iterable[str], topics: Mapping[str, Topic], own: Collection[str] = ()) -> Interest:
     """The topics that `wanted` names or matches.
 
-    An expression matches neither internal topics (those that Kafka marks so, and those that begin with `__`) nor
-    kcga's `own`; whoever wants one of these has to name it.
+    An expression matches neither internal topics (those that Kafka marks so, and those that begin with `__`) nor what
+    components of kcga talk through: topics of this group, which are its `own`, and those of any other group that are
+    called as they are by default. Whoever wants one of these has to name it.
     """
     found: dict[str, Topic] = {}
     missing = set()
@@ -76,7 +72,8 @@ def topics_of_interest(
             matches = [
                 topic
                 for name, topic in topics.items()
-                if re.match(asked, name) and not (topic.internal or name.startswith("__") or name in own)
+                if re.match(asked, name)
+                and not (topic.internal or name.startswith("__") or name in own or is_kcgas(name))
             ]
         else:
             matches = [topics[asked]] if asked in topics else []

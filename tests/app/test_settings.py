@@ -3,6 +3,7 @@
 import json
 import tomllib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from app.errors import UsageError
 from app.settings import Settings, load
 from domain.secrecy import is_secret
+from domain.topics import TopicNames
 from tests.bounds import unbounded
 
 GOOD = """
@@ -35,6 +37,37 @@ def test_what_is_not_set_has_the_papers_defaults(file: Path) -> None:
     assert settings.monitor.window_s == 30
     assert settings.controller.packing == 0.75 * settings.controller.consumer_capacity
     assert settings.topics.write_speed == "monitor.writeSpeed"
+
+
+def test_topics_that_are_not_set_carry_the_group(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text(GOOD + "[topics]\ndecisions = 'told'\n")
+    monkeypatch.setenv("KCGA_KAFKA__GROUP", "billing")
+    assert load(file).topics.names == TopicNames("monitor.writeSpeed.billing", "consumer.metadata.billing", "told")
+    monkeypatch.setenv("KCGA_TOPICS__METADATA", "consumer.metadata")
+    assert load(file).topics.names == TopicNames("monitor.writeSpeed.billing", "consumer.metadata", "told")
+
+
+@pytest.mark.parametrize(
+    ("group", "topics", "complaint"),
+    [
+        (
+            "late orders",
+            "",
+            "topics: write_speed is 'monitor.writeSpeed.late orders' for the group 'late orders', and no",
+        ),
+        ("ä", "metadata = 'm'\ndecisions = 'd'", "write_speed is 'monitor.writeSpeed.ä'"),
+        ("b", "metadata = 'controller.decisions.b'", "three topics: 'controller.decisions.b' is named twice"),
+        ("late orders", "write_speed = 's'\nmetadata = 'm'\ndecisions = 'd'", None),
+        ("b", "metadata = 'controller.decisions'", None),
+    ],
+)
+def test_a_group_after_which_no_topic_can_be_called_needs_them_set(
+    file: Path, monkeypatch: pytest.MonkeyPatch, group: str, topics: str, complaint: str | None
+) -> None:
+    file.write_text(f"{GOOD}[topics]\n{topics}\n")
+    monkeypatch.setenv("KCGA_KAFKA__GROUP", group)
+    with pytest.raises(UsageError, match=complaint) if complaint else nullcontext():
+        load(file)
 
 
 def test_the_environment_goes_before_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,11 +118,11 @@ def test_json_has_one_object_for_each_right(tmp_path: Path) -> None:
 
 def test_what_is_done_to_a_topic_is_what_any_component_does_to_it(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, '["^.*"]')
-    assert operations_on(settings, Resource.TOPIC, "orders") == {"Read", "Describe", "DescribeConfigs"}
+    assert operations_on(rights(settings), Resource.TOPIC, "orders") == {"Read", "Describe", "DescribeConfigs"}
     of_decisions = {"AlterConfigs", "Create", "Describe", "DescribeConfigs", "Read", "Write"}
-    assert operations_on(settings, Resource.TOPIC, settings.topics.decisions) == of_decisions
-    assert operations_on(settings, Resource.GROUP, "billing") == {"Describe", "Read"}
-    assert operations_on(settings, Resource.GROUP, "another") == frozenset()
+    assert operations_on(rights(settings), Resource.TOPIC, settings.topics.decisions) == of_decisions
+    assert operations_on(rights(settings), Resource.GROUP, "billing") == {"Describe", "Read"}
+    assert operations_on(rights(settings), Resource.GROUP, "another") == frozenset()
 
 
 def test_where_samples_tell_the_speeds_topics_are_read_and_nothing_is_asked_of_the_cluster(
@@ -252,7 +252,7 @@ def test_a_policy_of_iam_has_the_form_that_amazon_takes(tmp_path: Path, capsys: 
             {
                 "Effect": "Allow",
                 "Action": ["kafka-cluster:DescribeTopic", "kafka-cluster:ReadData", "kafka-cluster:WriteData"],
-                "Resource": [f"{of_account}:topic/east/4c6e-7/consumer.metadata"],
+                "Resource": [f"{of_account}:topic/east/4c6e-7/consumer.metadata.billing"],
             },
             {
                 "Effect": "Allow",

@@ -35,10 +35,10 @@ def test_what_arrives_is_compared_and_other_groups_are_left_aside(skew_s: int, m
     other = report(2, BEGAN).model_copy(update={"group": "another"})
     now = time.time()
     records = [
-        Said("monitor.writeSpeed", write_speeds(now + skew_s, {}).encode()),
-        Said("consumer.metadata", b"nonsense"),
-        Said("consumer.metadata", other.encode()),
-        Said("consumer.metadata", report(1, now).encode()),
+        Said("monitor.writeSpeed.billing", write_speeds(now + skew_s, {}).encode()),
+        Said("consumer.metadata.billing", b"nonsense"),
+        Said("consumer.metadata.billing", other.encode()),
+        Said("consumer.metadata.billing", report(1, now).encode()),
     ]
     reader = SimpleNamespace(arriving=lambda *_, **__: records)
     monkeypatch.setattr(clocks, "tail", lambda _: nullcontext(reader))

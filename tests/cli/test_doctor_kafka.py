@@ -18,7 +18,7 @@ from tests.app.any_settings import settings
 from tests.monitor.measured_logs import FakeLogs, topic
 
 ORDERS = TopicPartition("orders", 0)
-OWN = ("consumer.metadata", "controller.decisions", "monitor.writeSpeed")
+OWN = ("consumer.metadata.billing", "controller.decisions.billing", "monitor.writeSpeed.billing")
 
 
 class Admin:
@@ -46,24 +46,29 @@ class Admin:
 
 
 def examined(
-    monkeypatch: pytest.MonkeyPatch, logs: FakeLogs, source: str = "auto", brokers: int = 3, **replicas: int
+    monkeypatch: pytest.MonkeyPatch,
+    logs: FakeLogs,
+    source: str = "auto",
+    brokers: int = 3,
+    mode: str = "manage",
+    **replicas: int,
 ) -> list[Finding]:
     """What the doctor says, where the topics have three replicas each unless said otherwise."""
     named = dict.fromkeys((*OWN, "__consumer_offsets", "orders"), 3) | {
-        name.replace("metadata", "consumer.metadata"): count for name, count in replicas.items()
+        name.replace("metadata", "consumer.metadata.billing"): count for name, count in replicas.items()
     }
     admin = Admin(brokers, named)
     for module in (topics, kafka):
         monkeypatch.setattr(module, "AdminClient", lambda _: admin)
     monkeypatch.setattr(kafka, "ClusterLogs", lambda *_: logs)
-    asked = settings()
+    asked = settings(controller={"mode": mode})
     monitor = asked.monitor.model_copy(update={"source": Source(source) if source != "auto" else source})
     return list(check_kafka(asked.model_copy(update={"monitor": monitor})))
 
 
 def notes(monkeypatch: pytest.MonkeyPatch, brokers: int, **replicas: int) -> list[str]:
     logs = FakeLogs({"orders": topic("orders")}, {ORDERS: 1})
-    found = examined(monkeypatch, logs, "auto", brokers, **replicas)
+    found = examined(monkeypatch, logs, "auto", brokers, "manage", **replicas)
     return [finding.what for finding in found if finding.grade is Grade.NOTE]
 
 
@@ -101,7 +106,9 @@ def test_a_topic_of_kcgas_own_with_a_single_replica_is_told(monkeypatch: pytest.
     a minute ends every lease, and the doctor said nothing."""
     assert notes(monkeypatch, 3) == []
     (said,) = notes(monkeypatch, 3, metadata=1, __consumer_offsets=1, orders=1)
-    assert said.startswith("__consumer_offsets, consumer.metadata: a single replica, though there are 3 brokers")
+    assert said.startswith(
+        "__consumer_offsets, consumer.metadata.billing: a single replica, though there are 3 brokers"
+    )
 
 
 def test_where_there_is_one_broker_a_topic_cannot_have_more_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,3 +129,13 @@ def test_a_prometheus_that_does_not_answer_is_told_and_not_for_a_broker(monkeypa
     monkeypatch.setattr(Prometheus, "sizes", lambda _: {ORDERS: Scraped(0.0, 5, 0.0)})
     said = [finding.what for finding in examined(monkeypatch, logs, "prometheus")]
     assert "write speeds are measured of orders by prometheus, since monitor.source says so" in said
+
+
+@pytest.mark.parametrize(("mode", "said"), [("manage", 3), ("observe", 0)])
+def test_topics_of_its_own_are_none_of_a_controllers_that_only_observes(
+    monkeypatch: pytest.MonkeyPatch, mode: str, said: int
+) -> None:
+    logs = FakeLogs({"orders": topic("orders")}, {ORDERS: 1})
+    found = examined(monkeypatch, logs, mode=mode)
+    assert sum(finding.what.startswith(OWN) for finding in found) == said
+    assert any("1 topic to read" in finding.what for finding in found)

@@ -94,7 +94,7 @@ def test_a_group_that_nobody_spoke_of_is_not_known(tail: FakeTail, given: Settin
 def test_measurements_are_handed_on_one_by_one_and_what_is_none_is_left_aside(tail: FakeTail, given: Settings) -> None:
     sent = [write_speeds(NOW - age, {"orders-0": 1.0}) for age in (31.0, 2.0)]
     records = [(each.measured_at, each.encode()) for each in sent]
-    tail.topics["monitor.writeSpeed", 0] = [(NOW - 500, b"{}"), records[0], (NOW - 3, b"no JSON"), records[1]]
+    tail.topics["monitor.writeSpeed.billing", 0] = [(NOW - 500, b"{}"), records[0], (NOW - 3, b"no JSON"), records[1]]
     assert read(given)[1] == [(each.measured_at, each) for each in sent]
 
 
@@ -103,8 +103,8 @@ def test_measurements_are_read_as_far_back_as_they_are_fresh_or_needed(
     window_s: float, back_s: float, tail: FakeTail, given: Settings
 ) -> None:
     read(given, window_s)
-    assert tail.asked_since["monitor.writeSpeed"] == NOW - back_s - ROUND_S
-    assert tail.asked_since["consumer.metadata"] == NOW - 40.0 - ROUND_S
+    assert tail.asked_since["monitor.writeSpeed.billing"] == NOW - back_s - ROUND_S
+    assert tail.asked_since["consumer.metadata.billing"] == NOW - 40.0 - ROUND_S
 
 
 @pytest.mark.parametrize("ahead_s", [0.0, -3600.0, 3600.0])
@@ -114,11 +114,11 @@ def test_of_what_was_measured_before_the_controller_began_only_the_last_is_read(
     """The rest counts as unknown to the controller, whatever its clock shows: `kcga plan` gave a consumer up."""
     standing = Standing(began_at=NOW - 100 + ahead_s, counted_on=())
     said = claim(NOW - 1 + ahead_s, 3).model_copy(update={"standing": standing})
-    tail.topics["consumer.metadata", CONTROLLER_PARTITION] = [(NOW - 1, said.encode())]
+    tail.topics["consumer.metadata.billing", CONTROLLER_PARTITION] = [(NOW - 1, said.encode())]
     sent = [write_speeds(NOW - age_s, {"orders-0": 1.0}) for age_s in (110, 105, 50)]
-    tail.topics["monitor.writeSpeed", 0] = [(each.measured_at, each.encode()) for each in sent]
+    tail.topics["monitor.writeSpeed.billing", 0] = [(each.measured_at, each.encode()) for each in sent]
     _, speeds = read(given, 900.0)
-    assert tail.asked_since["monitor.writeSpeed"] == NOW - 100
+    assert tail.asked_since["monitor.writeSpeed.billing"] == NOW - 100
     assert [each.said for each in speeds] == sent[1:]
 
 
@@ -132,7 +132,7 @@ def test_reports_and_statements_are_told_apart_and_stay_in_their_order(tail: Fak
         report(2, NOW - 7),
         last,
     ]
-    tail.topics["consumer.metadata", CONTROLLER_PARTITION] = [
+    tail.topics["consumer.metadata.billing", CONTROLLER_PARTITION] = [
         (NOW - 9, b""),
         *((message.sent_at, message.encode()) for message in said),
     ]
@@ -152,9 +152,9 @@ def test_decisions_go_back_over_the_budgets_window_and_to_the_newest_that_was_ca
         decided(3, NOW - 3_000, carried_out=False),
         decided(4, NOW - 100, carried_out=False),
     ]
-    tail.topics["controller.decisions", 0] = [(each.decided_at, each.encode()) for each in decisions]
+    tail.topics["controller.decisions.billing", 0] = [(each.decided_at, each.encode()) for each in decisions]
     assert [each.said.number for each in read(given)[0].decisions] == [2, 3, 4]
-    tail.topics["controller.decisions", 0].append((NOW, decided(5, NOW - 1, carried_out=True).encode()))
+    tail.topics["controller.decisions.billing", 0].append((NOW, decided(5, NOW - 1, carried_out=True).encode()))
     tail.looked_at = 0
     assert [each.said.number for each in read(given)[0].decisions] == [4, 5]
     assert tail.looked_at == 3
@@ -191,9 +191,11 @@ def test_what_lately_came_is_known_whatever_times_its_senders_tell(
     ahead_s: float, tail: FakeTail, given: Settings
 ) -> None:
     """Issue 18: a decision counts for the budget by when it came."""
-    tail.topics["monitor.writeSpeed", 0] = [(NOW - 1, write_speeds(NOW - 1 + ahead_s, {"orders-0": 1.0}).encode())]
-    tail.topics["consumer.metadata", CONTROLLER_PARTITION] = [(NOW - 2, report(1, NOW - 2 + ahead_s).encode())]
-    tail.topics["controller.decisions", 0] = [
+    tail.topics["monitor.writeSpeed.billing", 0] = [
+        (NOW - 1, write_speeds(NOW - 1 + ahead_s, {"orders-0": 1.0}).encode())
+    ]
+    tail.topics["consumer.metadata.billing", CONTROLLER_PARTITION] = [(NOW - 2, report(1, NOW - 2 + ahead_s).encode())]
+    tail.topics["controller.decisions.billing", 0] = [
         (NOW - age_s, decided(number, NOW - age_s + ahead_s, carried_out=True).encode())
         for number, age_s in ((1, 5_000.0), (2, 590.0), (3, 10.0))
     ]
@@ -207,5 +209,5 @@ def test_decisions_of_another_group_are_left_aside(tail: FakeTail, given: Settin
     """Hole 19: `kcga plan` and `kcga explain` took them for those of this group."""
     other = decided(7, NOW - 1, carried_out=True).model_copy(update={"group": "another"})
     mine = decided(3, NOW - 2, carried_out=True).model_copy(update={"group": given.kafka.group})
-    tail.topics["controller.decisions", 0] = [(NOW - 2, mine.encode()), (NOW - 1, other.encode())]
+    tail.topics["controller.decisions.billing", 0] = [(NOW - 2, mine.encode()), (NOW - 1, other.encode())]
     assert [each.said.number for each in read(given)[0].decisions] == [3]

@@ -18,7 +18,6 @@ from cli.doctor.kafka import check_kafka
 from cli.rights import Component, Resource, rights
 from consumer.verify import verify
 from domain.messages import Action, ConsumerCommand, PartitionRef
-from domain.topics import METADATA
 from tests.cli.ordinary_group import RdkafkaGroup, generation, producing, wait_for_group
 from tests.patience import PATIENCE_S, wait_until
 from tests.secure_cluster import (
@@ -94,7 +93,7 @@ class TestRefusals:
         settings = load(settings_of("monitor"))
         without = [r for r in rights(settings) if r.component is Component.MONITOR and r.resource is Resource.TOPIC]
         cluster.grant(without)
-        cluster.make(16, settings.topics.write_speed, METADATA, settings.topics.decisions)
+        cluster.make(16, settings.topics.write_speed, settings.topics.metadata, settings.topics.decisions)
         log = tmp_path / "monitor.log"
         with running("monitor", settings_of("monitor"), log):
             wait_for(lambda: "the operation Describe on the resource Cluster" in log.read_text(), log)
@@ -200,10 +199,12 @@ def knows(topics: Topics, names: set[str]) -> bool:
 
 
 def test_the_doctor_names_the_rights_that_are_missing(settings_of: SettingsOf) -> None:
-    said = [finding.what for finding in check_kafka(load(settings_of("consumer")))]
+    settings = load(settings_of("consumer"))
+    metadata = settings.topics.metadata
+    said = [finding.what for finding in check_kafka(settings)]
     lacking = {what.removeprefix("not allowed: ") for what in said if what.startswith("not allowed")}
-    assert f"Alter on the topic {METADATA}" in lacking, said
-    assert not {f"Read on the topic {DATA}", f"Write on the topic {METADATA}", f"Read on the group {GROUP}"} & lacking
+    assert f"Alter on the topic {metadata}" in lacking, said
+    assert not {f"Read on the topic {DATA}", f"Write on the topic {metadata}", f"Read on the group {GROUP}"} & lacking
 
     assert any(what.startswith(f"write speeds are measured of {DATA} by offsets") for what in said), said
 

@@ -1,3 +1,5 @@
+import pytest
+
 from domain.partitions import TopicPartition
 from domain.topics import DECISIONS, METADATA, WRITE_SPEED
 from monitor.measure.interest import Topic, topics_of_interest
@@ -28,20 +30,20 @@ def test_a_dot_in_a_name_is_a_dot() -> None:
 
 
 def test_an_expression_never_matches_internal_topics_nor_kcgas_own() -> None:
-    topics = named(WRITE_SPEED, METADATA, DECISIONS, "__consumer_offsets", "orders") | {
+    others = (f"{METADATA}.billing", f"{WRITE_SPEED}.billing", f"{DECISIONS}.a.b")
+    topics = named(WRITE_SPEED, METADATA, DECISIONS, *others, "__consumer_offsets", "orders", f"{METADATA}s") | {
         "hidden": Topic("hidden", "1", {0: 1}, internal=True)
     }
-    assert list(topics_of_interest(("^",), topics).topics) == ["orders"]
+    assert list(topics_of_interest(("^",), topics).topics) == [f"{METADATA}s", "orders"]
 
 
 def test_an_expression_does_not_match_own_topics_of_another_name() -> None:
     assert not topics_of_interest(("^",), named("speeds"), own={"speeds"}).topics
 
 
-def test_an_internal_topic_can_be_named() -> None:
-    assert list(topics_of_interest(("__consumer_offsets",), named("__consumer_offsets")).topics) == [
-        "__consumer_offsets"
-    ]
+@pytest.mark.parametrize("name", ["__consumer_offsets", METADATA, f"{METADATA}.billing"])
+def test_an_internal_topic_can_be_named(name: str) -> None:
+    assert list(topics_of_interest((name,), named(name)).topics) == [name]
 
 
 def test_a_name_that_no_topic_has_and_an_expression_that_matches_none_are_reported() -> None:
