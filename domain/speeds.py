@@ -97,6 +97,8 @@ class WriteSpeeds:
     """Partitions that were deleted, or are of interest no more. One that is only not named is neither."""
     sources: tuple[MeasuredBy, ...] = ()
     """What tells the speeds, as far as it was told."""
+    window_s: float | None = None
+    """Over which each of them is the mean, once that is full; None where it was not told."""
 
     def __post_init__(self) -> None:
         for partition, speed in self.bytes_per_s.items():

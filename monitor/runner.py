@@ -138,6 +138,7 @@ def report_of(survey: Survey, estimates: SpeedEstimates) -> WriteSpeedReport | N
             lags=estimates.lags(now),
             gone=survey.interest.gone,
             sources=survey.sources,
+            window_s=estimates.window_s,
         )
     )
 

@@ -110,7 +110,7 @@ class KcgaGroup:
             )
             for partition, waiting in zip(self._partitions, queues.uncommitted(UNCOMMITTED_S).tolist(), strict=True)
         }
-        return WriteSpeeds(now, speeds, lags=lags)
+        return WriteSpeeds(now, speeds, lags=lags, window_s=self._window_s)
 
     def _later(self, at: float, happen: Callable[[float], None]) -> None:
         self._scheduled += 1

@@ -115,6 +115,7 @@ class Decider:
         self._sizes.measured(at, speeds)
         self._idleness.measured(at, speeds, self._wanted)
         self.restraints.highest.record(at, self.sizes)
+        self.horizon.measured(speeds.window_s)
         if self._forecast is not None:
             self._forecast.measured(speeds.measured_at, speeds.bytes_per_s)
 

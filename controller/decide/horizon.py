@@ -8,7 +8,7 @@ from controller.decide.forecast import LONGEST_HORIZON_S, STEP_S
 from domain.messages import Foresight
 
 DELAY_S = 15.0
-"""By so much speeds are late: half of the monitor's window, where that is not set."""
+"""By so much speeds are late where their window is not told: half of the monitor's default."""
 ACTING_S = 10.0
 """What it takes to carry a plan out, until one was."""
 NEWEST = 9
@@ -18,23 +18,33 @@ class Horizon:
     """From the moment that speeds stand for until a plan that rests on them is carried out.
 
     Its length is what plans with more consumers took lately (a consumer's start, hand-overs, the batches that are
-    written before), in the median, and what speeds are late by. It is in whole steps of the forecast.
+    written before), in the median, and what speeds are late by: half of the window that they are means over. It is in
+    whole steps of the forecast.
     """
 
     def __init__(self) -> None:
-        self.seconds = _whole(ACTING_S)
+        self._delay_s = DELAY_S
+        self._told_s: float | None = None
         self._took: deque[float] = deque(maxlen=NEWEST)
 
+    @property
+    def seconds(self) -> float:
+        """Its length; what a controller has told, until more is known."""
+        if self._told_s is not None:
+            return self._told_s
+        acting_s = median(self._took) if self._took else ACTING_S
+        return min(LONGEST_HORIZON_S, STEP_S * math.ceil((self._delay_s + acting_s) / STEP_S))
+
     def inherit(self, foresight: Foresight | None) -> None:
-        """What a controller has told, until more is known."""
+        """What a controller has told."""
         if foresight is not None:
-            self.seconds = min(LONGEST_HORIZON_S, max(STEP_S, foresight.horizon_s))
+            self._told_s = min(LONGEST_HORIZON_S, max(STEP_S, foresight.horizon_s))
+
+    def measured(self, window_s: float | None) -> None:
+        """Speeds came that are means over so long a window; None where that is not told."""
+        self._delay_s = DELAY_S if window_s is None else window_s / 2
 
     def acted(self, took_s: float) -> None:
         """A plan with more consumers is carried out; so long after it was decided."""
+        self._told_s = None
         self._took.append(took_s)
-        self.seconds = _whole(median(self._took))
-
-
-def _whole(acting_s: float) -> float:
-    return min(LONGEST_HORIZON_S, STEP_S * math.ceil((DELAY_S + acting_s) / STEP_S))

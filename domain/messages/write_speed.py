@@ -72,6 +72,8 @@ class WriteSpeedReport(Message):
     """Partitions that were deleted, or are of interest no more. One that is only not named is neither."""
     sources: tuple[TopicsOfSource, ...] = ()
     """What tells the speeds; not said by version 0.1."""
+    window_s: Amount | None = None
+    """Over which the speeds are means, once that is full; not said by version 0.1."""
 
     @field_validator("partitions")
     @classmethod
@@ -92,6 +94,7 @@ class WriteSpeedReport(Message):
             ),
             gone=tuple(map(PartitionRef.of, sorted(speeds.gone))),
             sources=tuple(TopicsOfSource(**each._asdict()) for each in speeds.sources),
+            window_s=speeds.window_s,
         )
 
     @property
@@ -110,4 +113,6 @@ class WriteSpeedReport(Message):
                 lags[partition] = Lag(entry.lag_records, entry.lag_bytes, entry.lag_s)
         gone = frozenset(entry.key for entry in self.gone) - {entry.key for entry in self.partitions}
         sources = tuple(MeasuredBy(each.source, each.topics, each.because) for each in self.sources)
-        return WriteSpeeds(self.measured_at, bytes_per_s, frozenset(unknown), origins, lags, gone, sources)
+        return WriteSpeeds(
+            self.measured_at, bytes_per_s, frozenset(unknown), origins, lags, gone, sources, self.window_s
+        )

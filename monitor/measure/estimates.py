@@ -23,7 +23,7 @@ class SpeedEstimates:
             window_s: length of the windows.
             hold_s: how long a partition that is not measured keeps its last good speed, and what was committed counts.
         """
-        self._window_s = window_s
+        self.window_s = window_s
         self._hold_s = hold_s
         self._least_span_s = LEAST_SHARE * window_s
         self._windows: dict[TopicPartition, SpeedWindow] = {}
@@ -33,7 +33,7 @@ class SpeedEstimates:
     def follow(self, partitions: Collection[TopicPartition]) -> None:
         """These are of interest from now on, and no others: what was known of others is forgotten."""
         self._windows = {
-            partition: self._windows.get(partition) or SpeedWindow(self._window_s, self._hold_s, self._least_span_s)
+            partition: self._windows.get(partition) or SpeedWindow(self.window_s, self._hold_s, self._least_span_s)
             for partition in sorted(partitions)
         }
 

@@ -214,6 +214,18 @@ def test_the_horizon_is_what_growing_took_lately_and_the_delay_of_speeds() -> No
         assert horizon.seconds == holds
 
 
+def test_speeds_are_late_by_half_of_the_window_that_the_monitor_tells() -> None:
+    horizon = Horizon()
+    horizon.measured(15.0)
+    assert horizon.seconds == 20
+    horizon.acted(4.0)
+    assert horizon.seconds == 15
+    horizon.measured(60.0)
+    assert horizon.seconds == 35
+    horizon.measured(None)
+    assert horizon.seconds == 20
+
+
 def forecasting(**changes: object) -> ControllerSettings:
     given = {"consumer_capacity": 100.0, "forecast": True, "rscore_tolerance": 0.0, **changes}
     return ControllerSettings.model_validate(given)

@@ -42,6 +42,7 @@ def write_speeds(draw: st.DrawFn) -> WriteSpeeds:
         origins=draw(st.dictionaries(st.sampled_from(sorted(known)), ORIGINS)) if known else {},
         lags=draw(st.dictionaries(st.sampled_from(named), LAGS)) if named else {},
         sources=draw(st.lists(SOURCES, max_size=3).map(tuple)),
+        window_s=draw(st.none() | st.floats(0, 3600)),
     )
 
 
@@ -51,13 +52,14 @@ def test_write_speeds_survive_the_wire(speeds: WriteSpeeds) -> None:
 
 
 def test_what_the_release_before_does_not_say_or_know_stands_in_nobodys_way() -> None:
-    """It leaves `sources` aside, so nothing else may need them: methods are the two that it knows."""
+    """It leaves `sources` and `window_s` aside, so nothing else may need them: methods are the two that it knows."""
     orders = TopicPartition("orders", 0)
     speeds = WriteSpeeds(1.0, {orders: 2.0}, origins={orders: Origin(Method.END_OFFSETS, 0.5)})
-    report = WriteSpeedReport.of(replace(speeds, sources=(MeasuredBy(Source.OFFSETS, ("orders",), "denied"),)))
+    told = replace(speeds, sources=(MeasuredBy(Source.OFFSETS, ("orders",), "denied"),), window_s=15.0)
+    report = WriteSpeedReport.of(told)
     said = json.loads(report.encode())
     assert said["partitions"][0]["method"] in ("stored_bytes", "end_offsets")
-    del said["sources"]
+    del said["sources"], said["window_s"]
     assert WriteSpeedReport.decode(json.dumps(said).encode()).speeds == speeds
     said["sources"] = [{"source": "a_source_of_a_later_release", "topics": ["orders"], "new": 1}]
     later = WriteSpeedReport.decode(json.dumps(said).encode()).speeds
