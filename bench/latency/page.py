@@ -13,7 +13,7 @@ from bench.latency.contenders import (
     Outcome,
 )
 from bench.latency.kafka_group import HEARTBEAT_S
-from bench.latency.kcga_group import MESSAGE_S, RECORD_BYTES, SOLVE_LIMIT_S, UNCOMMITTED_S, WINDOW_S
+from bench.latency.kcga_group import ANSWERS_AFTER_S, MESSAGE_S, PROVES_WITHIN_S, RECORD_BYTES, UNCOMMITTED_S, WINDOW_S
 from bench.latency.shapes import PARTITIONS, STEP_S
 from bench.latency.times import Times
 from bench.quiet import LoadBefore
@@ -37,12 +37,19 @@ _HEADINGS = (
 )
 
 
+def _proven(unproven: int) -> str:
+    if unproven:
+        return f"{unproven:,} are not proven within {PROVES_WITHIN_S:g} s, and depend on how fast the machine is"
+    return "each proven: no figure depends on how fast the machine is, or on what else it does"
+
+
 def page_of(outcomes: Sequence[Outcome], seed: int, minutes: float, times: Times, before: LoadBefore, plot: str) -> str:
     shapes = list(dict.fromkeys(outcome.shape for outcome in outcomes))
     facts = [
         ("Seed", str(seed)),
         ("Loads", f"{PARTITIONS} partitions, {minutes:g} minutes of which the first {WARM_UP_S / 60:g} do not count"),
         ("Measured times", f"{times.words}; {times.source}"),
+        ("Exact answers", _proven(sum(outcome.unproven for outcome in outcomes))),
     ]
     sections = [
         "# From produce to read: kcga beside what users have today",
@@ -171,7 +178,8 @@ def _model() -> str:
             f"Records of {RECORD_BYTES:,} bytes. A partition without a reader counts as unread, whether or not "
             "anything is written to it.",
             f"kcga: the real controller with its default settings (`exact@0.5` is what it does unless something is "
-            f"set; `ahead` is with `forecast`), except that a call of the solver has {SOLVE_LIMIT_S:g} s. The "
+            f"set; `ahead` is with `forecast`), except that the solver answers after "
+            f"{ANSWERS_AFTER_S:g} s, whatever it takes here. The "
             f"monitor's speeds are means over {WINDOW_S:g} s, so kcga learns of a change late; a message takes "
             f"{MESSAGE_S:g} s. The time of each stop, start and creation is drawn from those measured. Consumers count "
             "from creation to end. mbfp and mwf are "
