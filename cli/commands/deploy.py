@@ -31,6 +31,8 @@ OWN_VARIABLES = ("kcga-monitor", "kcga-controller", "kcga-consumer", "kcga-spark
 SETTINGS_HASH = "kcga/settings"
 """An annotation of pods: the controller and the monitor begin anew with other settings."""
 FIELD_MANAGER = "kcga-deploy"
+CONTROLLER = "kcga-controller"
+"""The Role of the controller."""
 SPARK = "kcga-spark"
 """The Service of the Spark Connect server that goes with a group, if its consumers name it."""
 HISTORY, NOW, BEFORE = "kcga-deployed", "now", "before"
@@ -95,6 +97,9 @@ def render(file: Path, overlay: str, image: str | None) -> str:
                 container["image"] = image
         elif each["kind"] == "ConfigMap" and each["metadata"]["name"] == SETTINGS_MAP:
             each["data"] = {**_beside(file, settings), **each["data"], SETTINGS_KEY: text}
+        elif each["kind"] == "Role" and each["metadata"]["name"] == CONTROLLER and settings.controller.observes:
+            # Not left out: what was applied before, for a controller that manages, would stay.
+            each["rules"] = []
     _check(objects, overlay, settings)
     return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False)
 

@@ -103,6 +103,19 @@ def test_helm_and_kustomize_make_the_same_objects(monitoring: str, remote: str |
     assert comparable(by_helm) == comparable(by_kustomize)
 
 
+@pytest.mark.parametrize("mode", ["manage", "observe"])
+def test_a_controller_that_only_observes_has_no_right_by_helm_or_kustomize(mode: str, tmp_path: Path) -> None:
+    file, overlay = tmp_path / "settings.toml", tmp_path / "overlay"
+    file.write_text(SETTINGS.replace("[controller]", f'[controller]\nmode = "{mode}"'))
+    overlay.mkdir()
+    write_kustomization(overlay, BASE)
+    by_kustomize = list(yaml.safe_load_all(render(file, str(overlay), VALUES["image"])))
+    by_helm = rendered({**VALUES, "settings": tomllib.loads(file.read_text())})
+    assert comparable(by_helm) == comparable(by_kustomize)
+    (rules,) = (each["rules"] for each in by_helm if each["kind"] == "Role")
+    assert bool(rules) == (mode == "manage")
+
+
 def write_kustomization(overlay: Path, *folders: Path) -> None:
     resources = [os.path.relpath(folder, overlay) for folder in folders]
     (overlay / "kustomization.yaml").write_text(json.dumps({"namespace": NAMESPACE, "resources": resources}))

@@ -11,7 +11,17 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from app.errors import UsageError
-from cli.commands.deploy import BASE, MONITORING, OVERLAYS, OWN_VARIABLES, SETTINGS_KEY, VARIABLES, kustomized, render
+from cli.commands.deploy import (
+    BASE,
+    MONITORING,
+    OVERLAYS,
+    OWN_VARIABLES,
+    SETTINGS_KEY,
+    VARIABLES,
+    apply,
+    kustomized,
+    render,
+)
 from cli.main import app
 from controller.kubernetes.decide.deployment import Owner, deployment, parse_template
 from domain.consumer_class import ORDINARY
@@ -261,6 +271,31 @@ def test_what_was_deployed_before_can_be_brought_back(
     for lake in ("first", "second"):
         assert run("rollout", "undo").exit_code == 0
         assert f"lake/{lake}" in deployed()
+
+
+def test_a_controller_that_only_observes_loses_the_rights_that_it_had(
+    control_plane: ControlPlane, namespace: str, settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And has them again once it manages again."""
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    overlay = tmp_path / "mine"
+    overlay.mkdir()
+    base = Path(os.path.relpath(BASE, overlay))
+    (overlay / "kustomization.yaml").write_text(f"namespace: {namespace}\nresources: [{base}]\n")
+
+    def rights(mode: str) -> list[Any]:
+        settings.write_text(f'{SETTINGS}[controller]\nmode = "{mode}"\n')
+        objects = render(settings, str(overlay), None)
+        for each in yaml.safe_load_all(objects):
+            kubernetes_validate.validate(each, KUBERNETES, strict=True)
+        apply(objects)
+        asked = ("get", "role", "kcga-controller", f"--namespace={namespace}", "--output=json")
+        return json.loads(control_plane.kubectl(*asked)).get("rules") or []
+
+    first, observing, again = map(rights, ("manage", "observe", "manage"))
+    assert first == again
+    assert {"create", "delete"} <= set(first[0]["verbs"])
+    assert observing == []
 
 
 def test_an_overlay_that_does_not_exist_is_refused(settings: Path) -> None:
