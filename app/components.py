@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from app.interrupts import stop_on_signals
 from app.revision import revisions_of
 from app.settings import Settings, load
 from app.spark_needs import with_jars
-from app.topics import Cluster
+from app.topics import NOT_ALLOWED, Cluster
 from brokers.errors import reason
 from domain.consumer_class import ORDINARY
 from domain.topics import TopicNames
@@ -111,29 +111,38 @@ def require_no_topics_before(settings: Settings, cluster: Cluster) -> None:
     """Sees to it that a group goes on where it was: before 0.2 its topics did not carry it unless settings named them.
 
     Raises:
-        UsageError: a controller has claimed the group on the topics that it had then, and none on those of now.
+        UsageError: the group has spoken on the topics that it had then, and no controller has claimed it on those of
+            now.
+        KcgaError: it is not known whether that is so.
     """
     from controller.kafka import KafkaLink
 
-    group, own, before = settings.kafka.group, settings.topics, TopicNames()
-
-    def have_been_claimed(names: TopicNames) -> bool:
-        link = KafkaLink(settings.kafka.bootstrap_servers, group, client_config(settings.kafka), names)
-        try:
-            return link.has_been_claimed()
-        except KafkaException:  # who may not read them has not used them; who cannot now is told soon
-            return False
-        finally:
-            link.close()
-
+    kafka, own, before = settings.kafka, settings.topics, TopicNames()
     if own.metadata == before.metadata or "metadata" in own.model_fields_set:
         return
-    if before.metadata in cluster.partitions() and not have_been_claimed(own.names) and have_been_claimed(before):
+    if before.metadata not in cluster.partitions():
+        return
+
+    def link(names: TopicNames) -> closing[KafkaLink]:
+        return closing(KafkaLink(kafka.bootstrap_servers, kafka.group, client_config(kafka), names))
+
+    try:
+        with link(own.names) as now, link(before) as then:
+            goes_on_there = not now.has_been_claimed() and then.has_been_used()
+    except KafkaException as error:
+        if error.args[0].code() in NOT_ALLOWED:  # who may not read a topic has not used it
+            return
+        raise KcgaError(
+            f"Kafka at {kafka.bootstrap_servers} does not tell whether the group {kafka.group!r} was on "
+            f"{before.metadata}: {reason(error.args[0])}; a controller begins once that is known, or [topics] has "
+            f"metadata = {own.metadata!r} or {before.metadata!r}"
+        ) from error
+    if goes_on_there:
         raise UsageError(
-            f"a controller of the group {group!r} was on {before.metadata}, and none yet on {own.metadata}: topics "
-            f"carry the group since 0.2. To go on where it was, set [topics] write_speed = {before.write_speed!r}, "
-            f"metadata = {before.metadata!r}, decisions = {before.decisions!r}; or, where no monitor, controller and "
-            f"consumer of it runs any more, metadata = {own.metadata!r}"
+            f"the group {kafka.group!r} was on {before.metadata}, and no controller of it yet on {own.metadata}: "
+            f"topics carry the group since 0.2. To go on where it was, set [topics] write_speed = "
+            f"{before.write_speed!r}, metadata = {before.metadata!r}, decisions = {before.decisions!r}; or, where no "
+            f"monitor, controller and consumer of it runs any more, metadata = {own.metadata!r}"
         )
 
 

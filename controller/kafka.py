@@ -138,6 +138,16 @@ class KafkaLink:
         """
         return self._newest(*bounds(self._consumer, self._messages, BEGIN_TIMEOUT_S)) is not None
 
+    def has_been_used(self) -> bool:
+        """Whether anything was said to a controller of this group on these topics, as far as they still tell.
+
+        Raises:
+            KafkaException: the cluster does not answer in time, or refuses.
+        """
+        low, end = bounds(self._consumer, self._messages, BEGIN_TIMEOUT_S)
+        said = map(_decoded, self._records(self._messages, low, end))
+        return any(message is not None and message.is_of(self._group) for message in said)
+
     def claim(self, claim: Claim) -> ControllerClaim:
         """The claim as a message to be sent, now or later: all that was received until now has to be in it."""
         return claiming(claim, self._epoch, self._incarnation, time.time(), self._heard_to)

@@ -6,13 +6,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from app.components import command, require_no_topics_before
 from app.errors import UsageError
 from app.settings import Settings, load
 from app.topics import Cluster
 from controller.kafka import KafkaLink
-from domain.topics import TopicNames
+from domain.messages import ConsumerReport, ConsumerState
+from domain.topics import CONTROLLER_PARTITION, TopicNames
 from tests.patience import PATIENCE_S
 from tests.services import SharedBroker
 
@@ -53,6 +55,24 @@ def cluster(broker: SharedBroker, settings_of: SettingsOf) -> Cluster:
     return cluster
 
 
+def test_it_is_told_so_where_only_its_consumers_have_spoken_for_long(
+    settings_of: SettingsOf, broker: SharedBroker, unique_name: str
+) -> None:
+    """The claims of the last controller are deleted after an hour, and consumers read on without one."""
+    cluster, settings = Cluster(broker.bootstrap_servers), settings_of()
+    for names in (TopicNames(), settings.topics.names):
+        cluster.ensure_internal_topics(names, 2)
+    require_no_topics_before(settings, cluster)
+    report = ConsumerReport(
+        group=unique_name, consumer=1, incarnation="a", sequence=1, sent_at=1.0, state=ConsumerState.READY
+    )
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer.produce(TopicNames().metadata, report.encode(), partition=CONTROLLER_PARTITION)
+    assert producer.flush(PATIENCE_S) == 0
+    with pytest.raises(UsageError, match=f"'{unique_name}' was on consumer.metadata"):
+        require_no_topics_before(settings, cluster)
+
+
 def claim(settings: Settings, names: TopicNames) -> None:
     with closing(KafkaLink(settings.kafka.bootstrap_servers, settings.kafka.group, {}, names)) as link:
         link.begin()
@@ -60,7 +80,7 @@ def claim(settings: Settings, names: TopicNames) -> None:
 
 def test_it_is_told_what_to_set(settings_of: SettingsOf, cluster: Cluster, tmp_path: Path) -> None:
     settings = settings_of()
-    with pytest.raises(UsageError, match=f"'{settings.kafka.group}' was on consumer.metadata, and none yet on"):
+    with pytest.raises(UsageError, match=f"'{settings.kafka.group}' was on consumer.metadata, and no controller"):
         require_no_topics_before(settings, cluster)
     asked = command("controller", "--settings", str(tmp_path / "settings.toml"))
     ended = subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
