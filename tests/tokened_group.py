@@ -50,6 +50,9 @@ def kcga(*arguments: str, file: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+MADE_ANEW = ("Request not valid in current SASL state", "_ALL_BROKERS_DOWN")
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """What was seen of a group that ran for a while."""
@@ -65,6 +68,16 @@ class Held:
     doubled: int
     commands: tuple[subprocess.CompletedProcess[str], ...]
     """`kcga doctor` and `kcga status`, after all that."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What they warned of, but for connections that a client made anew.
+
+        Brokers do not hear of a new token within a second of the one before, which a busy machine hands over late
+        (KIP-368): librdkafka then ends the connection.
+        """
+        warnings = [line for line in self.logs.splitlines() if "warning" in line.lower()]
+        return [line for line in warnings if not any(said in line for said in MADE_ANEW)]
 
 
 def hold(cluster: Cluster, spark_remote: str, folder: Path, for_s: float) -> Held:
