@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, Conf
 from app import topics
 from app.topics import Cluster
 from domain.topics import TopicNames
+from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedBroker
 
 NAMES = TopicNames()
@@ -165,13 +166,17 @@ def test_a_broker_takes_the_bounds_for_topics_that_exist(broker: SharedBroker, u
     cluster.ensure_internal_topics(names, highest_consumer=1)
     cluster.ensure_internal_topics(names, highest_consumer=1)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    (answer,) = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, names.metadata)]).values()
-    entries: dict[str, Any] = answer.result(10)
-    own = {name: entry.value for name, entry in entries.items() if entry.source == topics.OF_THE_TOPIC}
-    assert own == {
+    bounds = {
         "retention.ms": "7",
         "retention.bytes": str(32 * 2**20),
         "segment.ms": "600000",
         "segment.bytes": str(4 * 2**20),
         "message.timestamp.type": "LogAppendTime",
     }
+
+    def own() -> dict[str, str | None]:
+        (answer,) = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, names.metadata)]).values()
+        entries: dict[str, Any] = answer.result(PATIENCE_S)
+        return {name: entry.value for name, entry in entries.items() if entry.source == topics.OF_THE_TOPIC}
+
+    wait_until(lambda: own() == bounds, own)  # brokers learn of it after the controller

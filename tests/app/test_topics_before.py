@@ -31,6 +31,8 @@ topics = ["^orders"]
 [consumer]
 spark_remote = "sc://127.0.0.1:1"
 lake_root = "/lake"
+[http]
+controller_port = 0
 """
 SettingsOf = Callable[..., Settings]
 
