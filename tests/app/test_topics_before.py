@@ -57,6 +57,11 @@ def cluster(broker: SharedBroker, settings_of: SettingsOf) -> Cluster:
     return cluster
 
 
+def claim(settings: Settings, names: TopicNames) -> None:
+    with closing(KafkaLink(settings.kafka.bootstrap_servers, settings.kafka.group, {}, names)) as link:
+        link.begin()
+
+
 def test_it_is_told_so_where_only_its_consumers_have_spoken_for_long(
     settings_of: SettingsOf, broker: SharedBroker, unique_name: str
 ) -> None:
@@ -73,11 +78,6 @@ def test_it_is_told_so_where_only_its_consumers_have_spoken_for_long(
     assert producer.flush(PATIENCE_S) == 0
     with pytest.raises(UsageError, match=f"'{unique_name}' was on consumer.metadata"):
         require_no_topics_before(settings, cluster)
-
-
-def claim(settings: Settings, names: TopicNames) -> None:
-    with closing(KafkaLink(settings.kafka.bootstrap_servers, settings.kafka.group, {}, names)) as link:
-        link.begin()
 
 
 def test_it_is_told_what_to_set(settings_of: SettingsOf, cluster: Cluster, tmp_path: Path) -> None:
