@@ -20,6 +20,7 @@ from controller.decide.commands import Claim
 from controller.decide.history import Beginning, beginning, can_be_followed, claiming
 from domain import topics
 from domain.messages import (
+    Asked,
     ConsumerCommand,
     ConsumerReport,
     ControllerClaim,
@@ -106,8 +107,8 @@ class KafkaLink:
         )
         self._brokers_ahead_s = 0.0
         """Their clock, of the one here; 0 where records have the times of their senders."""
-        self._heard_to = 0
-        """The offset of partition 0 before which everything has been handed on."""
+        self._heard_to = self._speeds_heard_to = 0
+        """The offset before which everything has been handed on: of partition 0, and of the speeds."""
 
     def begin(self) -> Beginning:
         """Fences the controllers before this one, and claims an epoch that is higher than all that were.
@@ -121,12 +122,12 @@ class KafkaLink:
         claim, start = self._newest_claim(low, end)
         begun = beginning(self._said(start, end), claim)
         self._epoch, self._heard_to = begun.epoch, end
-        self.send([self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled))])
+        speeds, self._speeds_heard_to = self._last_speeds()
+        self.send([self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled), time.time())])
         # Reports from before may be of processes that are gone, and speeds of any age. What has come since the history
         # was read counts: an operator's request may be among it.
-        speeds, end_of_speeds = self._last_speeds()
         reports = Position(self._names.metadata, topics.CONTROLLER_PARTITION, end)
-        self._received_from = [reports, Position(self._names.write_speed, 0, end_of_speeds)]
+        self._received_from = [reports, Position(self._names.write_speed, 0, self._speeds_heard_to)]
         self._consumer.assign(self._received_from)
         return replace(begun, speeds=speeds)
 
@@ -148,9 +149,13 @@ class KafkaLink:
         said = map(_decoded, self._records(self._messages, low, end))
         return any(message is not None and message.is_of(self._group) for message in said)
 
-    def claim(self, claim: Claim) -> ControllerClaim:
-        """The claim as a message to be sent, now or later: all that was received until now has to be in it."""
-        return claiming(claim, self._epoch, self._incarnation, time.time(), self._heard_to)
+    def claim(self, claim: Claim, at: float) -> ControllerClaim:
+        """The claim of `at` as a message to be sent, then or later: all that was received until now has to be in it."""
+        return claiming(claim, self._epoch, self._incarnation, at, self._heard_to, self._speeds_heard_to)
+
+    def heard(self, at: float) -> Asked:
+        """What a question that is put at `at` rests on: all that was received until now has to be in it."""
+        return Asked(at=at, heard_to=self._heard_to, speeds_heard_to=self._speeds_heard_to)
 
     def decided_since(self, moment: float) -> list[Decision]:
         """The decisions of all controllers since then (s since the epoch), in their order.
@@ -192,6 +197,7 @@ class KafkaLink:
                 continue
             try:
                 if record.topic() == self._names.write_speed:
+                    self._speeds_heard_to = (record.offset() or 0) + 1
                     speeds = WriteSpeedReport.decode(record.value())
                     if self._is_own(speeds):
                         received.append(speeds)

@@ -34,6 +34,7 @@ from controller.kafka import Received, Sent
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.messages import (
+    Asked,
     ConsumerReport,
     ControllerClaim,
     ControlRequest,
@@ -61,7 +62,9 @@ class Link(Protocol):
 
     def receive(self, timeout_s: float) -> list[Received]: ...
 
-    def claim(self, claim: Claim) -> ControllerClaim: ...
+    def claim(self, claim: Claim, at: float) -> ControllerClaim: ...
+
+    def heard(self, at: float) -> Asked: ...
 
     def send(self, messages: list[Sent]) -> None: ...
 
@@ -153,6 +156,10 @@ class _Runner:
     audience: Audience
     known: frozenset[ConsumerId] = frozenset()
     """The consumers that the machine believes to exist."""
+    at: float = -math.inf
+    """What the machine takes for now."""
+    asked: tuple[int, Asked] | None = None
+    """The plan that the solver was asked for last, and when."""
     answer: tuple[int, Future[Solution]] | None = None
     unsent: list[Sent] = field(default_factory=list)
     noticed: list[Event] = field(default_factory=list)
@@ -178,7 +185,8 @@ class _Runner:
             structlog.contextvars.bound_contextvars(epoch=beginning.epoch),
         ):
             self.known = self.fleet.consumers()
-            started = Started(self.clock(), self.known, beginning, self._decided_lately())
+            self.at = self.clock()
+            started = Started(self.at, self.known, beginning, self._decided_lately())
             events: list[Event] = [started, *self._revisions(started.at)]
             while not stop.is_set():
                 self._perform(machine.handle(*events), pool)
@@ -200,14 +208,14 @@ class _Runner:
         messages = self.link.receive(RECEIVE_TIMEOUT_S)
         for message in messages:
             self.audience.heard(message)
-        at = self.clock()
+        self.at = at = self.clock()
         events: list[Event] = [_event(at, message) for message in messages]
         exist = self.fleet.consumers()
         events += [ConsumerGone(at, consumer) for consumer in sorted(self.known - exist)]
         self.known = exist
         events += self._revisions(at)
         if self.answer and self.answer[1].done():
-            events.append(self._answered(*self.answer))
+            events.append(_answered(at, *self.answer))
             self.answer = None
         noticed, self.noticed = self.noticed, []
         return [*noticed, *events, Ticked(at)]
@@ -220,12 +228,6 @@ class _Runner:
         self.revisions = self.fleet.revisions()
         if self.revisions != before:
             yield RevisionsSeen(at, self.revisions.wanted, self.revisions.outdated, self.revisions.class_names)
-
-    def _answered(self, plan: int, answer: Future[Solution]) -> Event:
-        if (error := answer.exception()) is not None:
-            log.error("the solver failed", plan=plan, reason=str(error))
-            return SolveFailed(self.clock(), plan, str(error))
-        return Solved(self.clock(), plan, answer.result())
 
     def _perform(self, commands: list[Command], pool: ThreadPoolExecutor) -> None:
         for command in commands:
@@ -246,13 +248,21 @@ class _Runner:
                     )
                     self.unsent.append(message)
                 case Publish(decision=decision):
+                    decision = self._with_what_it_rests_on(decision)
                     _log_decision(decision)
                     self.audience.decided(decision)
                     self.unsent.append(decision)
                 case Claim():
                     self._claim(command)
                 case Solve(plan=plan, problem=problem, engine=engine):
+                    self.asked = (plan, self.link.heard(self.at))
                     self.answer = (plan, pool.submit(self.solve, problem, engine))
+
+    def _with_what_it_rests_on(self, decision: Decision) -> Decision:
+        """Nobody was asked for what was decided by rule: it rests on what is known now."""
+        plan, asked = self.asked or (0, None)
+        rests_on = asked if decision.number == plan else self.link.heard(self.at)
+        return decision.model_copy(update={"asked": rests_on})
 
     def _create(self, asked: CreateConsumer) -> None:
         of = {"consumer": asked.consumer, "of_class": asked.class_name, "plan": asked.plan}
@@ -270,9 +280,10 @@ class _Runner:
             self.paused = claim.paused
             log.info("the controller is paused" if claim.paused else "the controller goes on")
         self._tell_of_parked(claim.standing)
-        # It says all that one before says which is not sent yet.
-        self.unsent = [each for each in self.unsent if not isinstance(each, ControllerClaim)]
-        self.unsent.append(self.link.claim(claim))
+        # It says all that one before says which is not sent yet, unless a decision rests on that one.
+        decided = max((n for n, each in enumerate(self.unsent, 1) if isinstance(each, Decision)), default=0)
+        since = [each for each in self.unsent[decided:] if not isinstance(each, ControllerClaim)]
+        self.unsent = [*self.unsent[:decided], *since, self.link.claim(claim, self.at)]
 
     def _tell_of_parked(self, standing: Standing | None) -> None:
         if standing is None:
@@ -295,6 +306,13 @@ class _Runner:
             return False
         self.unsent.clear()
         return True
+
+
+def _answered(at: float, plan: int, answer: Future[Solution]) -> Event:
+    if (error := answer.exception()) is not None:
+        log.error("the solver failed", plan=plan, reason=str(error))
+        return SolveFailed(at, plan, str(error))
+    return Solved(at, plan, answer.result())
 
 
 def _event(at: float, message: Received) -> Event:

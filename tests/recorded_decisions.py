@@ -1,16 +1,16 @@
-"""Whether `kcga plan`, asked just before each decision of a run that the topics hold, would have told it.
+"""Whether `kcga plan`, asked as each decision of a run was, would have told it, by what the topics hold of the run.
 
-When the controller received a message, and when it put its question to the solver, no topic says to the moment. A claim
-says up to where it had heard when it was sent, and a decision which speeds were the newest when the question was put:
-a controller that was frozen hears much later, and in another order than the brokers had the messages. All moments
-between are asked at; and because it depends on moments, too, what has left a window of the highest speeds, it is tried
-again as if each message had been received a little later.
+A decision says when its question was put, and up to where the controller had heard of either topic by then; its claims,
+every two seconds, say the same of themselves. So what it knew is known exactly, and the moment at which it heard of
+each message to between two of these. Because it depends on such moments what has left a window of the highest speeds,
+each decision is asked for several times, with other moments that are possible.
 """
 
-from bisect import bisect_left, bisect_right
-from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from enum import IntEnum
 from itertools import starmap
 from math import inf
 from operator import attrgetter, itemgetter
@@ -22,10 +22,11 @@ from app.settings import Settings
 from app.tail import tail
 from cli.live.decide.onlooker import Onlooker
 from controller.settings import ControllerSettings
-from domain.assignment import ConsumerId
 from domain.messages import ControllerClaim, Decision, MessageToController, WriteSpeedReport, decode_to_controller
 from domain.topics import CONTROLLER_PARTITION
 from solver import solve
+from solver.problem import Problem
+from solver.solution import Solution
 
 Message = MessageToController | Decision | WriteSpeedReport
 
@@ -40,10 +41,9 @@ class Came(NamedTuple):
     """On the topic that it is of."""
 
 
-JUST_BEFORE_S = 5.0
 INSTANT_S = 1e-6
-RECEIVED_LATER_S = (0.0, *[0.1] * 5, *[0.4] * 10, *[1.5] * 15)
-"""Each is a trial, in which every message is late by chance, and at most by so much."""
+RECEIVED_LATER_S = (0.0, *[0.1] * 5, *[0.4] * 10, *[1.5] * 15, *[60.0] * 5)
+"""Each is a trial, in which every message is late by chance, and at most by so much: as one that is frozen hears it."""
 
 TOLD = ("triggers", "grounds", "carried_out", "held_back", "capacity", "packing_capacity", "lost", "plan", "assignment")
 """The fields of a decision that are to be the same; the others are of its time, number and search."""
@@ -64,77 +64,6 @@ def not_foretold_of(settings: ControllerSettings, came: Sequence[Came]) -> list[
     return [fault for epoch in epochs for fault in _not_foretold_in(epoch, settings, came)]
 
 
-def _not_foretold_in(epoch: int, settings: ControllerSettings, came: Sequence[Came]) -> list[str]:
-    last = max(each.at for each in came if isinstance(each.message, Decision) and each.message.epoch == epoch)
-    came = [each for each in came if each.at <= last]
-    between = _heard_between(epoch, came)
-    nearest: dict[int, dict[str, object]] = {}
-    """Where, in the last trial, what was told and what was decided differ least; by the numbers of the decisions."""
-    for trial, most_s in enumerate(RECEIVED_LATER_S):
-        chance = Random(trial)
-        late = (each.at + chance.uniform(0, most_s) for each in came)
-        heard = [
-            (min(max(at, earliest), max(latest, each.at)), each.message)
-            for at, each, (earliest, latest) in zip(late, came, between, strict=True)
-        ]
-        for decision, moments in _moments(settings, epoch, sorted(heard, key=itemgetter(0))):
-            if nearest.get(decision.number) != {}:
-                told = (deepcopy(onlooker).decide(at, solve) for at, onlooker in moments)
-                known = nearest.get(decision.number, {"decision": "none was told"})
-                nearest[decision.number] = min((_different(each, decision) for each in told), key=len, default=known)
-        if not any(nearest.values()):
-            break
-    return [f"decision {number} of epoch {epoch}: {differs}" for number, differs in nearest.items() if differs]
-
-
-def _heard_between(epoch: int, came: Sequence[Came]) -> list[tuple[float, float]]:
-    """The first and the last moment at which the controller of the epoch can have heard each of them.
-
-    Decisions, and what the controller says of itself, it knew when it said it.
-    """
-    sent: dict[int, tuple[int, float]] = {}
-    asked: dict[int, tuple[float, float]] = {}
-    ahead = inf
-    """The brokers' clock, of the controller's."""
-    for at, message, _ in came:
-        match message:
-            case ControllerClaim(epoch=of, heard_to=int(heard_to)) if of == epoch:
-                sent[message.sequence] = heard_to, message.sent_at
-                ahead = min(ahead, at - message.sent_at)
-            case Decision(epoch=of, measured_at=float(measured_at)) if of == epoch:
-                asked[message.number] = measured_at, message.decided_at - message.solve_s
-            case _:
-                pass
-    claims = [(heard_to, at + ahead) for _, (heard_to, at) in sorted(sent.items())]
-    questions = [(measured_at, at + ahead) for _, (measured_at, at) in sorted(asked.items())]
-    return [_between(each, epoch, claims, questions) for each in came]
-
-
-def _between(
-    each: Came, epoch: int, claims: Sequence[tuple[int, float]], questions: Sequence[tuple[float, float]]
-) -> tuple[float, float]:
-    """
-    Args:
-        each: what was heard.
-        epoch: of the controller.
-        claims: before which offset it had heard everything, and when it said so.
-        questions: of when the newest speeds were that it knew, and when it asked.
-    """
-    match each.message:
-        case Decision():
-            return each.at, each.at
-        case ControllerClaim(epoch=of) if of == epoch:
-            return each.at, each.at
-        case WriteSpeedReport(measured_at=measured_at):
-            place = bisect_left(questions, measured_at, key=itemgetter(0))
-            known: Sequence[tuple[float, float]] = questions
-        case _:
-            place, known = bisect_right(claims, each.offset, key=itemgetter(0)), claims
-    earliest = known[place - 1][1] + INSTANT_S if place else -inf
-    latest = known[place][1] - INSTANT_S if place < len(known) else inf
-    return earliest, latest
-
-
 def on_topics(settings: Settings) -> list[Came]:
     """All messages that a controller hears or sends."""
     topics, group = settings.topics, settings.kafka.group
@@ -147,46 +76,148 @@ def on_topics(settings: Settings) -> list[Came]:
     return sorted(came, key=attrgetter("at"))
 
 
-def _moments(
-    settings: ControllerSettings, epoch: int, heard: Sequence[tuple[float, Message]]
-) -> Iterator[tuple[Decision, Sequence[tuple[float, Onlooker]]]]:
-    """Each decision of the epoch, and who could have been asked just before it.
+def _not_foretold_in(epoch: int, settings: ControllerSettings, came: Sequence[Came]) -> list[str]:
+    heard = list(_by_its_clock(epoch, came))
+    nearest: dict[int, dict[str, object]] = {}
+    """In what, at the trial in which they differ least, what was told and what was decided differ; by number."""
+    for trial, most_s in enumerate(RECEIVED_LATER_S):
+        chance = Random(trial)
+        moments = sorted((each.late_by(chance.uniform(0, most_s)) for each in heard), key=itemgetter(0, 1))
+        for decision, told in _told(settings, epoch, moments):
+            known = nearest.get(decision.number, dict.fromkeys(TOLD))
+            if known:
+                nearest[decision.number] = min((known, *(_different(each, decision) for each in told)), key=len)
+        if not any(nearest.values()):
+            break
+    return [f"decision {number} of epoch {epoch}: {differs}" for number, differs in nearest.items() if differs]
 
-    A process that ends the controller sees before it says so, in the decision itself: somebody is told of it.
+
+class What(IntEnum):
+    HEARD = 0
+    ASKED = 1
+    """Before it claims, or after it: both are tried."""
+    CLAIMED = 2
+    DECIDED = 3
+
+
+class Step(NamedTuple):
+    """In which order things are done that have the same moment."""
+
+    decisions: int
+    """So many were made before it."""
+    what: What
+
+
+HEAR = Step(-1, What.HEARD)
+Moment = tuple[float, Step, Message | int]
+"""When the controller heard or said something, or asked for the decision of this number."""
+
+
+class Heard(NamedTuple):
+    """What the controller of an epoch heard, said or asked, by its own clock."""
+
+    at: float
+    """When the brokers had it; of what the controller did, when it did it."""
+    step: Step
+    message: Message | int
+    earliest: float
+    latest: float
+
+    def late_by(self, seconds: float) -> Moment:
+        return min(max(self.at + seconds, self.earliest), self.latest), self.step, self.message
+
+
+def _by_its_clock(epoch: int, came: Sequence[Came]) -> Iterator[Heard]:
+    """Everything until the last decision of the epoch."""
+    claims = [(at, said) for at, said, _ in came if isinstance(said, ControllerClaim) and said.epoch == epoch]
+    decisions = {said.number: said for _, said, _ in came if isinstance(said, Decision) and said.epoch == epoch}
+    known = [(claim.sent_at, claim.heard_to, claim.speeds_heard_to) for _, claim in claims]
+    known += [
+        (each.asked.at, each.asked.heard_to, each.asked.speeds_heard_to) for each in decisions.values() if each.asked
+    ]
+    metadata = sorted((heard_to or 0, at) for at, heard_to, _ in known)
+    speeds = sorted((heard_to or 0, at) for at, _, heard_to in known)
+    ahead_s = min(at - claim.sent_at for at, claim in claims)
+    """The brokers' clock, of the controller's."""
+    for _, claim in claims:
+        yield _done(claim.sent_at, Step(claim.decisions or 0, What.CLAIMED), claim)
+    for place, (number, decision) in enumerate(decisions.items()):
+        assert decision.asked is not None
+        asked_at = decision.asked.at
+        made = place if asked_at == decision.decided_at else sum(d.decided_at <= asked_at for d in decisions.values())
+        yield _done(asked_at, Step(made, What.ASKED), number)
+        yield _done(decision.decided_at, Step(place, What.DECIDED), decision)
+    last = max(decision.decided_at for decision in decisions.values())
+    for at, message, offset in came:
+        is_own = isinstance(message, ControllerClaim | Decision) and message.epoch == epoch
+        if not is_own and at - ahead_s <= last:
+            by = speeds if isinstance(message, WriteSpeedReport) else metadata
+            between = (-inf, inf) if isinstance(message, Decision) else _between(offset, by)
+            yield Heard(at - ahead_s, HEAR, message, *between)
+
+
+def _done(at: float, step: Step, what: Message | int) -> Heard:
+    """What a controller did itself: it says when."""
+    return Heard(at, step, what, at, at)
+
+
+def _between(offset: int, known: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    """The first and the last moment at which the record at an offset can have been heard.
+
+    Args:
+        offset: on its topic.
+        known: before which offset everything was heard, and when.
     """
-    claims = ((at, said) for at, said in heard if isinstance(said, ControllerClaim) and said.epoch == epoch)
-    began_at = min((said.standing.began_at + at - said.sent_at for at, said in claims if said.standing), default=-inf)
+    place = bisect_right(known, offset, key=itemgetter(0))
+    earliest = known[place - 1][1] + INSTANT_S if place else -inf
+    return earliest, known[place][1] if place < len(known) else inf
+
+
+def _told(
+    settings: ControllerSettings, epoch: int, moments: Sequence[Moment]
+) -> Iterator[tuple[Decision, Iterator[Decision | None]]]:
+    """Each decision of the epoch, and what is told to who asks as it was asked for."""
+    claims = defaultdict[tuple[float, int], list[ControllerClaim]](list)
+    for at, step, said in moments:
+        if isinstance(said, ControllerClaim) and step.what is What.CLAIMED:
+            claims[at, step.decisions].append(said)
+    standings = (claim.standing for said_then in claims.values() for claim in said_then)
+    began_at = next((standing.began_at for standing in standings if standing), -inf)
     onlooker = Onlooker(settings, epoch, began_at)
-    recent: deque[tuple[float, Onlooker]] = deque()
-    newest: ControllerClaim | None = None
-    for at, message in heard:
-        recent.append((at, deepcopy(onlooker)))
-        if (
-            isinstance(message, ControllerClaim)
-            and message.epoch == epoch
-            and (newest is None or message.sequence > newest.sequence)
-        ):
-            newest = message
+    asked: dict[int, list[tuple[float, Onlooker]]] = {}
+    """Of each decision, by its number."""
+    meanwhile: list[tuple[float, Message]] = []
+    """What was heard and said since the newest question."""
+    for at, step, message in moments:
+        if isinstance(message, int):
+            asked[message], meanwhile = [(at, deepcopy(onlooker))], []
+            for claim in claims[at, step.decisions]:
+                _, told = deepcopy(asked[message][-1])
+                told.take(at, claim)
+                asked[message].append((at, told))
+            continue
         if isinstance(message, Decision) and message.epoch == epoch:
-            if newest is not None and message.lost:
-                told = deepcopy(onlooker)
-                told.take(at, _without(newest, at, message.lost))
-                recent.append((at, told))
-            asked_from = at - message.solve_s - JUST_BEFORE_S
-            yield message, [moment for moment in recent if moment[0] >= asked_from]
-        while recent[0][0] < at - settings.time_limit_s - JUST_BEFORE_S:
-            recent.popleft()
+            yield message, _answers(asked.pop(message.number), meanwhile)
+        meanwhile.append((at, message))
         onlooker.take(at, message)
 
 
-def _without(claim: ControllerClaim, at: float, lost: Collection[ConsumerId]) -> ControllerClaim:
-    """What the controller would have claimed then, had it said that these consumers are gone."""
-    standing = claim.standing
-    if standing is not None:
-        left = tuple(consumer for consumer in standing.counted_on if consumer not in lost)
-        standing = standing.model_copy(update={"counted_on": left})
-    said_next = {"sequence": claim.sequence + 1, "sent_at": at, "standing": standing, "creation_limit": None}
-    return claim.model_copy(update=said_next)
+def _answers(
+    asked: Sequence[tuple[float, Onlooker]], meanwhile: Sequence[tuple[float, Message]]
+) -> Iterator[Decision | None]:
+    """What each of them is told; as it is asked, and as it is where all this comes before the solver's answer."""
+    for at, onlooker in asked:
+        yield deepcopy(onlooker).decide(at, solve)
+        yield _answer_after(at, deepcopy(onlooker), meanwhile)
+
+
+def _answer_after(at: float, onlooker: Onlooker, meanwhile: Sequence[tuple[float, Message]]) -> Decision | None:
+    def solve_meanwhile(problem: Problem, engine: str) -> Solution:
+        for came_at, message in meanwhile:
+            onlooker.take(came_at, message)
+        return solve(problem, engine)
+
+    return onlooker.decide(at, solve_meanwhile)
 
 
 def _different(told: Decision | None, made: Decision) -> dict[str, object]:

@@ -55,7 +55,7 @@ def test_controller_and_consumers_go_on_with_a_metadata_topic_that_is_made_anew(
         reporter.send(report(sent))
         reporter.newest_arrived()
         try:
-            link.send([link.claim(Claim(sent, paused=False, unsealed={}, settled=())), command(sent)])
+            link.send([link.claim(Claim(sent, paused=False, unsealed={}, settled=()), 1.0), command(sent)])
         except KafkaException as refused:
             if refused.args[0].fatal():
                 raise

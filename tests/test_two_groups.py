@@ -74,7 +74,7 @@ def test_a_controller_begins_with_what_its_own_group_has_said(brokers: Brokers) 
     """Hole 19: the newest claim was the other group's."""
     own, other = KafkaLink("nowhere:1", "orders"), KafkaLink("nowhere:1", "clicks")
     own.begin()
-    own.send([own.claim(Claim(1, paused=True, unsealed={}, settled=(), members={"1/a": None}))])
+    own.send([own.claim(Claim(1, paused=True, unsealed={}, settled=(), members={"1/a": None}), 1.0)])
     other.begin()
     say(brokers, a_report(1, "clicks"), a_report(2, "orders"), a_report(3, None))
     assert list(KafkaLink("nowhere:1", "orders").begin().unsealed) == ["1/a", "2/a", "3/a"]

@@ -62,6 +62,8 @@ class Claim:
     members: Mapping[str, Reach] = field(default_factory=dict)
     creation_limit: CreationLimit | None = None
     standing: Standing | None = None
+    decisions: int = 0
+    """So many it has made."""
 
 
 Command = CreateConsumer | DeleteConsumer | Send | Solve | Publish | Claim

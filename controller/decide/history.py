@@ -145,7 +145,9 @@ def _higher(epoch: int, named: int) -> int:
     return named if epoch < named <= epoch + MOST_MISSED else epoch
 
 
-def claiming(claim: Claim, epoch: int, incarnation: str, sent_at: float, heard_to: int) -> ControllerClaim:
+def claiming(
+    claim: Claim, epoch: int, incarnation: str, sent_at: float, heard_to: int, speeds_heard_to: int | None = None
+) -> ControllerClaim:
     """The claim as a message, from which `beginning` makes the same again."""
     known = {writer: reach for writer, reach in {**claim.unsealed, **claim.members}.items() if reach is not None}
     return ControllerClaim(
@@ -165,6 +167,8 @@ def claiming(claim: Claim, epoch: int, incarnation: str, sent_at: float, heard_t
             for writer, reach in known.items()
         },
         heard_to=heard_to,
+        speeds_heard_to=speeds_heard_to,
+        decisions=claim.decisions,
         creation_limit=claim.creation_limit,
         standing=claim.standing,
     )

@@ -77,6 +77,8 @@ class Controller:
         self._plan = 0
         self._carried = 0
         """The plan that is carried out."""
+        self._made = 0
+        """So many decisions."""
         self._asked = 0
         """The plan that the solver was asked for last."""
         self._now = -math.inf
@@ -226,7 +228,8 @@ class Controller:
         self._hearing.sent(self._claims, self._now)
         members, limit, standing = self.group.counted_on, self._decider.limit_at(self._now), self._standing
         self._claimed = standing, self._decider.limit
-        return Claim(self._claims, self.paused, former.unsealed, former.settled, members, limit, standing)
+        made = self._made
+        return Claim(self._claims, self.paused, former.unsealed, former.settled, members, limit, standing, made)
 
     @property
     def _standing(self) -> Standing:
@@ -369,6 +372,7 @@ class Controller:
         return self._decided(self._decider.answered(self._now, self._asked, question, solution))
 
     def _decided(self, decision: Decision) -> list[Command]:
+        self._made += 1
         if decision.carried_out:
             self._in_vain, self._carried = frozenset(), decision.number
             self._growing_since = self._now if 0 < decision.found < decision.plan.consumers else None

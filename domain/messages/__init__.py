@@ -2,6 +2,7 @@
 
 from domain.messages.codec import MessageError, PartitionRef
 from domain.messages.decisions import (
+    Asked,
     Decision,
     DecisionKind,
     HeldBack,
@@ -38,6 +39,7 @@ from domain.messages.write_speed import PartitionSpeed, TopicsOfSource, WriteSpe
 
 __all__ = [
     "Action",
+    "Asked",
     "ConsumerCommand",
     "ConsumerReport",
     "ConsumerState",

@@ -90,6 +90,16 @@ class Shortfall(Part):
     reason: Words
 
 
+class Asked(Part):
+    """When a controller put its question, and what it had taken in by then."""
+
+    at: EpochSeconds
+    heard_to: Count
+    """The offset of partition 0 of `consumer.metadata` before which it had heard everything."""
+    speeds_heard_to: Count
+    """The same of `monitor.writeSpeed`."""
+
+
 class Decision(Message):
     """One passage through Reassign, whether or not it changed anything."""
 
@@ -98,6 +108,8 @@ class Decision(Message):
     """Counts the decisions of an epoch; commands name it as their `plan`."""
     epoch: Count
     decided_at: EpochSeconds
+    asked: Asked | None = None
+    """What it rests on; null in records of version 0.1."""
     triggers: tuple[Words, ...]
     """Why Sentinel was left, one sentence each."""
     grounds: DecisionKind | None = None

@@ -299,6 +299,10 @@ class ControllerClaim(Message):
     heard_to: Count | None = None
     """The offset of partition 0 before which all is taken in that was said there: the next controller need not read
     it. None in the claims of versions that do not name members: the next one reads all that there is."""
+    speeds_heard_to: Count | None = None
+    """The same of `monitor.writeSpeed`, for whoever asks; None in the claims of versions that do not say it."""
+    decisions: Count | None = None
+    """So many decisions its controller had made, for whoever asks; None as above."""
     creation_limit: CreationLimit | None = None
     """What holds now, for whoever asks; the next controller tries anew."""
     standing: Standing | None = None

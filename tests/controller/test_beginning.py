@@ -9,15 +9,18 @@ from controller.decide.commands import Claim
 from controller.decide.history import Beginning
 from controller.kafka import KafkaLink
 from domain.messages import (
+    Asked,
     ConsumerReport,
     ConsumerState,
     ControlAction,
     ControllerClaim,
     ControlRequest,
     MessageToController,
+    WriteSpeedReport,
     decode_to_controller,
 )
 from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
 from domain.topics import CONTROLLER_PARTITION, TopicNames
 from tests.transactional_brokers import Brokers
 
@@ -71,7 +74,9 @@ def test_a_controller_begins_from_the_newest_claim_however_long_the_group_has_ru
     before = a_link()
     before.begin()
     decoded.clear()
-    before.send([before.claim(Claim(1, paused=True, unsealed={"5/e": None}, settled=("6/f",), members={"7/a": READS}))])
+    before.send(
+        [before.claim(Claim(1, paused=True, unsealed={"5/e": None}, settled=("6/f",), members={"7/a": READS}), 1.0)]
+    )
     say(brokers, [a_report(8)] * 3_000)
     begun = a_link().begin()
     heard_of = {"5/e": None, "7/a": READS, "8/a": NOTHING}
@@ -84,7 +89,7 @@ def test_what_its_predecessor_had_not_heard_when_it_claimed_is_read(brokers: Bro
     before = a_link()
     before.begin()
     say(brokers, [ControlRequest(action=ControlAction.PAUSE, sent_at=1.0), a_report(3)])
-    before.send([before.claim(Claim(1, paused=False, unsealed={}, settled=()))])
+    before.send([before.claim(Claim(1, paused=False, unsealed={}, settled=()), 1.0)])
     assert a_link().begin() == Beginning(2, paused=True, unsealed={"3/a": NOTHING}, of_strangers=NOTHING)
 
 
@@ -94,14 +99,29 @@ def test_what_was_received_before_a_claim_is_not_read_again(brokers: Brokers) ->
     before.begin()
     say(brokers, [a_report(3), a_report(4, ConsumerState.LEAVING)])
     assert len(before.receive(0.1)) == 3, "its own claim as well"
-    before.send([before.claim(Claim(1, paused=False, unsealed={}, settled=(), members={"9/z": READS}))])
+    before.send([before.claim(Claim(1, paused=False, unsealed={}, settled=(), members={"9/z": READS}), 1.0)])
     assert a_link().begin() == Beginning(2, unsealed={"9/z": READS}, of_strangers=NOTHING)
+
+
+def test_a_claim_and_a_question_say_up_to_where_was_heard_of_either_topic(brokers: Brokers) -> None:
+    link = a_link()
+    link.begin()
+    (begins,) = claims(brokers)
+    assert (begins.heard_to, begins.speeds_heard_to) == (0, 0)
+    say(brokers, [a_report(3)])
+    brokers.records[TopicNames().write_speed, 0].append(WriteSpeedReport.of(WriteSpeeds(1.0, {})).encode())
+    link.receive(0.1)
+    asked, claim = link.heard(5.0), link.claim(Claim(1, paused=False, unsealed={}, settled=()), 5.0)
+    assert asked == Asked(at=5.0, heard_to=2, speeds_heard_to=1)
+    assert (claim.sent_at, claim.heard_to, claim.speeds_heard_to) == (5.0, 2, 1)
 
 
 def test_a_member_that_has_left_since_the_claim_is_not_sealed(brokers: Brokers) -> None:
     before = a_link()
     before.begin()
-    before.send([before.claim(Claim(1, paused=False, unsealed={}, settled=(), members={"3/a": None, "4/a": None}))])
+    before.send(
+        [before.claim(Claim(1, paused=False, unsealed={}, settled=(), members={"3/a": None, "4/a": None}), 1.0)]
+    )
     say(brokers, [a_report(3, ConsumerState.LEAVING)])
     assert a_link().begin().unsealed == {"4/a": None}
 
@@ -123,7 +143,7 @@ def test_a_claim_whose_epoch_leaves_none_higher_is_told_and_not_followed(
     """No controller could have begun after it, for as long as it is on the topic."""
     before = a_link()
     before.begin()
-    before.send([before.claim(Claim(1, paused=True, unsealed={}, settled=(), members={"7/a": READS}))])
+    before.send([before.claim(Claim(1, paused=True, unsealed={}, settled=(), members={"7/a": READS}), 1.0)])
     invented = ControllerClaim(epoch=2**63 - 1, incarnation="invented", sent_at=1.0, members=("9/z",), heard_to=0)
     say(brokers, [invented])
     assert a_link().begin() == Beginning(2, paused=True, unsealed={"7/a": READS}, of_strangers=NOTHING)
@@ -134,7 +154,7 @@ def test_a_controller_says_which_processes_it_counts_on(brokers: Brokers) -> Non
     """Hole 1: so that the next one need not find their reports."""
     link = a_link()
     link.begin()
-    link.send([link.claim(Claim(1, paused=False, unsealed={}, settled=(), members={"3/a": None}))])
+    link.send([link.claim(Claim(1, paused=False, unsealed={}, settled=(), members={"3/a": None}), 1.0)])
     assert claims(brokers)[-1].members == ("3/a",)
 
 
@@ -142,7 +162,7 @@ def test_after_a_claim_that_does_not_say_what_each_may_read_anybody_may_have_rea
     """Hole 12: version 0.1 sent starts without a claim, so who reported after it may have been sent one."""
     before = a_link()
     before.begin()
-    claim = before.claim(Claim(1, paused=False, unsealed={"5/e": READS}, settled=(), members={"3/a": READS}))
+    claim = before.claim(Claim(1, paused=False, unsealed={"5/e": READS}, settled=(), members={"3/a": READS}), 1.0)
     say(brokers, [claim.model_copy(update={"may_read": None}), a_report(4)])
     assert a_link().begin() == Beginning(2, unsealed=dict.fromkeys(("3/a", "4/a", "5/e")))
 
@@ -153,7 +173,11 @@ def test_a_claim_says_all_that_the_next_controller_knows() -> None:
     link = a_link()
     link.begin()
     link.send(
-        [link.claim(Claim(1, paused=False, unsealed={"5/e": None, "6/f": READS}, settled=(), members={"3/a": NOTHING}))]
+        [
+            link.claim(
+                Claim(1, paused=False, unsealed={"5/e": None, "6/f": READS}, settled=(), members={"3/a": NOTHING}), 1.0
+            )
+        ]
     )
     heard_of = {"3/a": NOTHING, "5/e": None, "6/f": READS}
     assert a_link().begin() == Beginning(2, unsealed=heard_of, of_strangers=NOTHING)
@@ -164,7 +188,7 @@ def test_a_claim_that_waits_to_be_sent_says_up_to_where_was_heard_when_it_was_ma
     """Hole 12: claims go with starts, and are kept with them while the brokers take nothing."""
     link = a_link()
     link.begin()
-    claim = link.claim(Claim(1, paused=False, unsealed={}, settled=()))
+    claim = link.claim(Claim(1, paused=False, unsealed={}, settled=()), 1.0)
     say(brokers, [a_report(3)])
     link.receive(0.1)
     link.send([claim])

@@ -133,7 +133,7 @@ def test_a_controller_begins_with_what_the_newest_claim_says(
     before.begin()
     send(broker, names.metadata, *[a_report(sequence).encode() for sequence in range(2_000)])
     assert len(receive(before, 2_000)) == 2_000
-    before.send([before.claim(Claim(1, paused=True, unsealed={"5/e": None}, settled=(), members={"3/c": READS}))])
+    before.send([before.claim(Claim(1, paused=True, unsealed={"5/e": None}, settled=(), members={"3/c": READS}), 1.0)])
     before.send([a_command(1)])
     heard_of: dict[str, Reach] = {"3/c": READS, "5/e": None}
     assert link().begin() == Beginning(epoch=2, paused=True, unsealed=heard_of, of_strangers=frozenset())

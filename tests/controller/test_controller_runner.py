@@ -13,6 +13,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from controller.decide.commands import Claim
+from controller.decide.decider import BY_RULE
 from controller.decide.history import Beginning, claiming
 from controller.fleet import FleetError, Revisions
 from controller.kafka import DeposedError, Received, Sent
@@ -21,6 +22,7 @@ from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.consumer_class import ORDINARY
 from domain.messages import (
+    Asked,
     ControlAction,
     ControllerClaim,
     ControlRequest,
@@ -53,20 +55,27 @@ class MemoryGroup:
     alive: dict[ConsumerId, FakeConsumer] = field(default_factory=dict)
     lake: Lake = field(default_factory=lambda: Lake(Random(1)))
     decisions: list[Decision] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
     refused: int = 0
+    received: int = 0
+    """How often anything was."""
     seen: Revisions = field(default_factory=lambda: Revisions(None, frozenset()))
 
     def begin(self) -> Beginning:
         return Beginning(epoch=1, paused=self.paused)
 
-    def claim(self, claim: Claim) -> ControllerClaim:
-        return claiming(claim, 1, "1", time.time(), 0)
+    def claim(self, claim: Claim, at: float) -> ControllerClaim:
+        return claiming(claim, 1, "1", at, 0)
+
+    def heard(self, at: float) -> Asked:
+        return Asked(at=at, heard_to=self.received, speeds_heard_to=self.received)
 
     def decided_since(self, moment: float) -> list[Decision]:
         return [decision for decision in self.decisions if decision.decided_at >= moment]
 
     def receive(self, timeout_s: float) -> list[Received]:
         time.sleep(min(timeout_s, 0.01))
+        self.received += 1
         reports: list[Received] = [
             WriteSpeedReport.of(WriteSpeeds(time.time(), PARTITIONS)),
             *(ControlRequest(action=action, sent_at=time.time()) for action in self.asked),
@@ -83,6 +92,7 @@ class MemoryGroup:
         if self.refuse_sending and messages:
             self.refused += 1
             raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        self.sent += messages
         for message in messages:
             if isinstance(message, Decision):
                 self.decisions.append(message)
@@ -139,6 +149,41 @@ def test_a_consumer_that_began_with_something_else_is_replaced() -> None:
         group.seen = Revisions("b", frozenset({first}))
         wait_until(lambda: first not in group.alive)
     assert group.read == set(PARTITIONS)
+
+
+def test_a_decision_says_up_to_where_was_heard_when_the_solver_was_asked_or_when_it_was_made_by_rule() -> None:
+    group = MemoryGroup()
+    heard_to: list[int] = []
+
+    def slow(problem: Problem, engine: str) -> Solution:
+        heard_to.append(group.received)
+        wait_until(lambda: group.received > heard_to[-1] + 2)
+        return solve(problem, engine)
+
+    with running(group, slow):
+        wait_until(lambda: group.read == set(PARTITIONS))
+        group.asked.append(ControlAction.REPLAN)
+        wait_until(lambda: group.decisions[-1].grounds is DecisionKind.MANUAL)
+    by_rule, *_, manual = (decision for decision in group.decisions if decision.asked is not None)
+    assert by_rule.engine == BY_RULE
+    assert by_rule.asked is not None
+    assert by_rule.asked.at == by_rule.decided_at
+    assert manual.asked is not None
+    assert manual.asked.heard_to in heard_to
+    assert manual.asked.at < manual.decided_at
+
+
+def test_who_is_counted_on_is_claimed_before_a_decision_that_rests_on_it() -> None:
+    group = MemoryGroup()
+    with running(group):
+        wait_until(lambda: group.read == set(PARTITIONS))
+        (killed,) = group.alive
+        del group.alive[killed]
+        wait_until(lambda: any(decision.lost == (killed,) for decision in group.decisions))
+    told = group.sent[: next(n for n, each in enumerate(group.sent) if isinstance(each, Decision) and each.lost)]
+    standing = next(each.standing for each in reversed(told) if isinstance(each, ControllerClaim))
+    assert standing is not None
+    assert killed not in standing.counted_on
 
 
 def test_what_is_logged_of_a_plan_names_its_controller_and_its_number() -> None:

@@ -17,7 +17,7 @@ from controller.runner import run
 from controller.settings import ControllerSettings
 from domain.assignment import ConsumerId
 from domain.consumer_class import ORDINARY
-from domain.messages import ConsumerReport, ControllerClaim, Decision, Restraint, WriteSpeedReport
+from domain.messages import Asked, ConsumerReport, ControllerClaim, Decision, Restraint, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from solver import solve
@@ -61,8 +61,11 @@ class Link:
     def decided_since(self, _: float) -> list[Decision]:
         return []
 
-    def claim(self, claim: Claim) -> ControllerClaim:
-        return claiming(claim, 1, "1", time.time(), 0)
+    def claim(self, claim: Claim, at: float) -> ControllerClaim:
+        return claiming(claim, 1, "1", at, 0)
+
+    def heard(self, at: float) -> Asked:
+        return Asked(at=at, heard_to=0, speeds_heard_to=0)
 
     def receive(self, timeout_s: float) -> list[Received]:
         time.sleep(timeout_s)
