@@ -66,8 +66,9 @@ def pytest_configure_node(node: Any) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
-    return Scheduler(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler | None:
+    """None where pytest is told of another one."""
+    return Scheduler(config, log) if config.getoption("dist") == "load" else None
 
 
 _SERVED = pytest.StashKey[tuple[str, bytes]]()
