@@ -42,6 +42,10 @@ class MonitorSettings(BaseModel):
     """Time from one measurement to the next."""
     window_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
     """The time that a write speed is an average over: the measurements of the last so many seconds."""
+    follow_rises: bool = False
+    """Whether the speed of a partition that is written faster than before is that of since then, not that of the whole
+    window: once each of the newest measurements was faster than all before. So the group grows sooner; a fall still
+    takes the window."""
     hold_s: Annotated[float, Field(ge=0, le=3600)] = 15.0
     """How long a partition that cannot be measured keeps its last good speed; afterwards it is unknown."""
     discovery_interval_s: Annotated[float, Field(ge=0.05, le=3600)] = 5.0

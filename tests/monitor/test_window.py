@@ -169,6 +169,53 @@ def test_steps_that_are_too_few_are_no_proof_of_steadiness() -> None:
     assert speed_of(window, at=6) == 1000
 
 
+def speeds_of(steps: list[int], *, follows_rises: bool = True) -> list[float | None]:
+    """After each second, where a log grows by so many bytes in each."""
+    window, written, speeds = SpeedWindow(30, 15, 5, follows_rises=follows_rises), 0, list[float | None]()
+    window.add(measured(0, 0))
+    for second, appended in enumerate(steps, 1):
+        written += appended
+        window.add(measured(second, written))
+        speeds.append(speed_of(window, at=second))
+    return speeds
+
+
+def test_a_step_up_is_known_after_a_sixth_of_the_window_and_a_step_down_after_all_of_it() -> None:
+    speeds = speeds_of([100] * 40 + [300] * 40 + [100] * 40)
+    assert speeds[39] == 100
+    assert set(speeds[44:80]) == {300}
+    assert speeds[44:50] != speeds_of([100] * 40 + [300] * 10, follows_rises=False)[44:50]
+    assert speeds[108] != 100
+    assert set(speeds[109:]) == {100}
+
+
+def test_a_climb_is_followed_by_its_newest_steps() -> None:
+    steps = [100] * 40 + [100 + 10 * n for n in range(1, 21)]
+    followed, plain = speeds_of(steps), speeds_of(steps, follows_rises=False)
+    assert followed[59] == 280, "the mean of the newest five"
+    assert plain[59] == (100 * 10 + sum(steps[40:])) / 30
+
+
+@given(st.lists(st.integers(0, 2000), min_size=12, max_size=60))
+def test_where_no_speed_rises_nothing_is_another(steps: list[int]) -> None:
+    falling = sorted(steps, reverse=True)
+    assert speeds_of(falling) == speeds_of(falling, follows_rises=False)
+
+
+@given(st.lists(st.integers(0, 2000), min_size=12, max_size=60))
+def test_the_speed_of_a_rise_is_a_mean_of_newest_steps_and_no_fewer_than_give_a_speed(steps: list[int]) -> None:
+    held = None
+    for second, speed in enumerate(speeds_of(steps), 1):
+        newest = [sum(steps[second - n : second]) / n for n in range(3, min(30, second) + 1)]
+        assert speed == held or any(speed == pytest.approx(mean) for mean in newest)
+        held = speed
+
+
+def test_a_log_that_grows_by_bursts_does_not_rise_with_each_of_them() -> None:
+    steps = [0, 0, 900] * 30
+    assert speeds_of(steps) == speeds_of(steps, follows_rises=False)
+
+
 def by_offsets(at: float, end: int, sample: tuple[int, int] | None = None) -> LogMeasurement:
     return LogMeasurement(at, "a", 1, None, OffsetRange(0, end), sample=Sample(*sample) if sample else None)
 
