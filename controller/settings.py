@@ -110,7 +110,8 @@ class ControllerSettings(BaseModel):
     long."""
     forecast: bool = False
     """Where a partition's own past proves a forecast, plans are made for what it is to grow by until they are carried
-    out: before a consumer is above its capacity. See `docs/decisions/0023-forecast.md`."""
+    out: before a consumer is above its capacity. A plan that has to be is made for where a climb leads that is only
+    just seen. See `docs/decisions/0023-forecast.md`."""
     schedules: tuple[Schedule, ...] = ()
     """Times at which a plan has more consumers than `min_consumers` at least: before a load that comes by the clock."""
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 0

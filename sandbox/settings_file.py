@@ -52,11 +52,13 @@ decisions = {text(services.prefix + "controller.decisions")}
 topics = [{topics}]
 # A shorter window than the paper's 30 s: the story is over within two minutes.
 window_s = 15
+follow_rises = true
 
 [controller]
 consumer_capacity = {CONSUMER_CAPACITY}
 interval_s = 10
 scale_down_window_s = 5
+forecast = true
 max_consumers = 12
 ready_timeout_s = 60
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 
+from controller.decide.climb import Climb
 from controller.decide.forecast import QUANTILE, Forecast
 from controller.decide.group import Group, Member
 from controller.decide.horizon import Horizon
@@ -76,6 +77,7 @@ class Decider:
         self._sizes = Sizes(settings.recovery_time_s, settings.consumer_capacity, settings.classes)
         self._idleness = Idleness(settings.speeds_timeout_s)
         self._forecast = Forecast() if settings.forecast else None
+        self._climb = Climb() if settings.forecast else None
         self.horizon = Horizon()
         self._planned_classes: dict[ConsumerId, str] = {}
         """Of those that plans have named: one that is not made yet, or is gone, is of the class that was planned."""
@@ -118,6 +120,8 @@ class Decider:
         self.horizon.measured(speeds.window_s)
         if self._forecast is not None:
             self._forecast.measured(speeds.measured_at, speeds.bytes_per_s)
+        if self._climb is not None:
+            self._climb.measured(speeds.measured_at, speeds.bytes_per_s)
 
     def recalled(self, at: float, speeds: WriteSpeeds) -> None:
         """The last known speeds, of any age."""
@@ -232,22 +236,31 @@ class Decider:
         largest = max(each.capacity for each in self.settings.every_class)
         fewest = scheduled(self.settings.schedules, at)
         sizes, horizon_s = self.sizes, self.horizon.seconds
-        grown = self._grown(sizes)
+        grown = self._grown(sizes, self._proven)
         return (
             *(something_to_read(unread - self._idleness.quiet) if self._can_rest else ()),
             *triggers(self.desired, sizes, self._capacity_of, largest, unread, self._vanished, lost, fewest),
             *(() if grown is sizes else foreseen(self.desired, grown, self._capacity_of, largest, horizon_s)),
         )
 
-    def _grown(self, sizes: Mapping[TopicPartition, Size]) -> Mapping[TopicPartition, Size]:
+    @property
+    def _proven(self) -> Mapping[TopicPartition, float]:
+        """What partitions are foreseen to be written at, at the horizon, by what was proven on them; in bytes/s."""
+        return {} if self._forecast is None else self._forecast.upper(self.horizon.seconds, self.desired)
+
+    @property
+    def _foreseen(self) -> Mapping[TopicPartition, float]:
+        """The same, with what those lead to that are on a climb."""
+        return {} if self._climb is None else {**self._climb.most(self.horizon.acting_s), **self._proven}
+
+    def _grown(
+        self, sizes: Mapping[TopicPartition, Size], foreseen: Mapping[TopicPartition, float]
+    ) -> Mapping[TopicPartition, Size]:
         """With what is foreseen; what is on trial has no weight then either."""
-        if self._forecast is None:
-            return sizes
-        upper = self._forecast.upper(self.horizon.seconds, self.desired)
-        if not upper:
+        if not foreseen:
             return sizes
         largest, on_trial = max(each.capacity for each in self.settings.every_class), self.parking.on_trial
-        growing = {p: most for p, most in upper.items() if p in sizes and p.topic not in on_trial}
+        growing = {p: most for p, most in foreseen.items() if p in sizes and p.topic not in on_trial}
         return {**sizes, **{p: sizes[p].growing_to(most, largest) for p, most in growing.items()}}
 
     @property
@@ -399,10 +412,11 @@ class Decider:
         unweighed = self._lost.keys() & wanted - self.sizes.keys()
         present = {} if self.rests(at) else {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
         current = Assignment({p: c for p, c in self.desired.items() if p in readers})
+        foreseen = self._foreseen
         return Situation(
             triggers=why,
-            sizes=self._grown(present),
-            highest=self._grown(self.restraints.highest.over(present)),
+            sizes=self._grown(present, foreseen),
+            highest=self._grown(self.restraints.highest.over(present), foreseen),
             foresight=self.foresight,
             measured_at=self._measured_at,
             current=current,

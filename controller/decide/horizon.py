@@ -35,6 +35,11 @@ class Horizon:
         acting_s = median(self._took) if self._took else ACTING_S
         return min(LONGEST_HORIZON_S, STEP_S * math.ceil((self._delay_s + acting_s) / STEP_S))
 
+    @property
+    def acting_s(self) -> float:
+        """That part of it in which a plan is carried out."""
+        return max(STEP_S, self.seconds - self._delay_s)
+
     def inherit(self, foresight: Foresight | None) -> None:
         """What a controller has told."""
         if foresight is not None:

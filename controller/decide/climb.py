@@ -1,0 +1,61 @@
+"""What partitions grow by that are on a climb right now, if it goes on until a plan is carried out.
+
+A climb is seen within seconds, long before a line through a minute is proven (`controller.decide.forecast`), and may
+end at once. So it is no reason for a plan; but one that is made anyway is for where the climb leads: otherwise each
+plan of a climb is too small by the time it is carried out, and partitions move again and again.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from itertools import pairwise, starmap
+from operator import lt
+
+from domain.partitions import TopicPartition
+
+STEPS = 4
+"""In each of so many steps, one after the other, a partition that climbs has become faster."""
+STEP_S = 1.0
+"""The least time that a step takes."""
+LONGEST_STEP_S = 5.0
+LEAST_SHARE = 0.1
+"""What is to grow by less of its speed does not climb."""
+MOST_SHARE = 1.0
+"""It is foreseen to grow by no more than this of its speed: a climb that began a moment ago is not known that far."""
+
+
+class Climb:
+    """Remembers the speeds of `STEPS` steps."""
+
+    def __init__(self) -> None:
+        self._speeds: deque[tuple[float, Mapping[TopicPartition, float]]] = deque(maxlen=STEPS + 1)
+
+    def measured(self, at: float, speeds: Mapping[TopicPartition, float]) -> None:
+        """Speeds came, in bytes/s, that were measured at `at`, by the clock of who measured them."""
+        if self._speeds:
+            step_s = at - self._speeds[-1][0]
+            if not 0 <= step_s <= LONGEST_STEP_S:
+                self._speeds.clear()
+            elif step_s < 0.9 * STEP_S:
+                return
+        self._speeds.append((at, speeds))
+
+    def most(self, acting_s: float) -> dict[TopicPartition, float]:
+        """The speed of each partition that climbs once a plan that is made now is carried out, in bytes/s.
+
+        How late speeds are is left out: a climb is short, and more of it than was seen is not foreseen.
+
+        Args:
+            acting_s: what that takes.
+        """
+        if len(self._speeds) <= STEPS:
+            return {}
+        rows = [speeds for _, speeds in self._speeds]
+        ahead = acting_s / (self._speeds[-1][0] - self._speeds[0][0])
+        climbing = {}
+        for partition, speed in rows[-1].items():
+            course = [row[partition] for row in rows if partition in row]
+            if len(course) == len(rows) and all(starmap(lt, pairwise(course))):
+                growth = min(MOST_SHARE * speed, (speed - course[0]) * ahead)
+                if growth >= LEAST_SHARE * speed:
+                    climbing[partition] = speed + growth
+        return climbing

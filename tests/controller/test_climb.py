@@ -1,0 +1,75 @@
+"""What partitions lead to that are on a climb, and what plans are made of it."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.decide.climb import STEPS, Climb
+from controller.decide.decider import Decider
+from controller.settings import ControllerSettings
+from domain.messages import DecisionKind
+from domain.partitions import TopicPartition
+from domain.speeds import WriteSpeeds
+from solver import solve
+
+P, Q = TopicPartition("orders", 0), TopicPartition("orders", 1)
+ACTING_S = 10.0
+
+
+def told(*courses: Sequence[float], step_s: float = 1.0) -> Climb:
+    climb = Climb()
+    for step, speeds in enumerate(zip(*courses, strict=True)):
+        climb.measured(step * step_s, dict(zip((P, Q), speeds, strict=False)))
+    return climb
+
+
+def test_what_climbs_leads_as_far_as_acting_takes() -> None:
+    assert told([100, 105, 110, 115, 120], [100, 100, 100, 100, 100]).most(ACTING_S) == {P: 170}
+    assert told([100, 105, 110, 115, 120], [100, 105, 110, 110, 120]).most(2 * ACTING_S) == {P: 220}
+
+
+def test_it_leads_to_no_more_than_twice_as_much() -> None:
+    assert told([0, 100, 200, 300, 400]).most(ACTING_S) == {P: 800}
+
+
+def test_what_has_not_climbed_for_long_enough_or_hardly_climbs_does_not_climb() -> None:
+    assert told([100, 105, 110, 115]).most(ACTING_S) == {}
+    assert told([100, 100.2, 100.4, 100.6, 100.8]).most(ACTING_S) == {}
+    assert told([100, 90, 110, 120, 130]).most(ACTING_S) == {}
+    assert told([100, 110, 120, 130, 130]).most(ACTING_S) == {}
+    assert Climb().most(ACTING_S) == {}
+
+
+def test_measurements_that_are_a_moment_apart_are_no_steps() -> None:
+    assert told([100 + n for n in range(30)], step_s=0.1).most(ACTING_S) == {}
+    assert told([100 + n for n in range(60)], step_s=0.1).most(ACTING_S) != {}
+
+
+@pytest.mark.parametrize("later", [30.0, -30.0])
+def test_after_a_gap_or_when_the_clock_goes_back_it_begins_anew(later: float) -> None:
+    climb = told([100, 105, 110, 115, 120])
+    climb.measured(5 + later, {P: 125})
+    assert climb.most(ACTING_S) == {}
+
+
+@given(st.lists(st.floats(0, 1e12), min_size=STEPS + 1, max_size=20), st.floats(1, 60))
+def test_it_is_foreseen_to_grow_and_no_further_than_to_twice_its_speed(course: list[float], acting_s: float) -> None:
+    for most in told(course).most(acting_s).values():
+        assert course[-1] < most <= 2 * course[-1]
+
+
+@pytest.mark.parametrize(("forecast", "consumers"), [(False, 2), (True, 3)])
+def test_a_plan_that_has_to_be_is_made_for_where_the_climb_leads(forecast: bool, consumers: int) -> None:
+    settings = ControllerSettings(consumer_capacity=100.0, forecast=forecast)
+    decider, partitions = Decider(settings, 1), [TopicPartition("orders", number) for number in range(6)]
+    for second in range(STEPS + 1):
+        speeds = dict.fromkeys(partitions, 10.0 + 1.5 * second)
+        decider.measured(second, WriteSpeeds(second, speeds, window_s=5.0))
+    assert not [trigger for trigger in decider.why(STEPS) if "foreseen" in str(trigger.causes)]
+    question = decider.ask(STEPS, decider.why(STEPS))
+    decision = decider.answered(STEPS, 1, question, solve(question.problem, settings.engine))
+    assert decision.grounds is DecisionKind.FORCED
+    assert decision.plan.consumers == consumers
+    assert {round(entry.foreseen) for entry in decision.assignment} == ({16} if forecast else {0})
