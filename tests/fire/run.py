@@ -2,8 +2,8 @@
 
 One table takes nothing until the load is over, another refuses a record in some thousands; with `--sound` none does.
 Afterwards everything that was produced must be in its table or among the dead letters once; no partition may have had
-two readers whose reads took effect; the group must have converged; and nothing may be left behind. The seed is printed:
-the same seed does the same faults at the same moments again.
+two readers whose reads took effect; the group must have converged; `kcga plan` would have answered each decision as it
+was; and nothing may be left behind. The seed is printed: the same seed does the same faults at the same moments again.
 """
 
 import argparse
@@ -258,9 +258,9 @@ def main() -> None:
     finally:
         if options.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
-    print(outcome, *outcome.not_foretold, sep="\n")
-    if outcome.faults_found:
-        sys.exit("\n".join(outcome.faults_found))
+    print(outcome)
+    if faults := [*outcome.faults_found, *outcome.not_foretold]:
+        sys.exit("\n".join(faults))
 
 
 if __name__ == "__main__":
