@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from enum import IntEnum
-from itertools import starmap
+from itertools import product, starmap
 from math import inf
 from operator import attrgetter, itemgetter
 from random import Random
@@ -21,6 +21,7 @@ from app.decisions import valid
 from app.settings import Settings
 from app.tail import tail
 from cli.live.decide.onlooker import Onlooker
+from controller.decide.hearing import CLAIM_EVERY_S
 from controller.settings import ControllerSettings
 from domain.messages import ControllerClaim, Decision, MessageToController, WriteSpeedReport, decode_to_controller
 from domain.topics import CONTROLLER_PARTITION
@@ -42,8 +43,10 @@ class Came(NamedTuple):
 
 
 INSTANT_S = 1e-6
-RECEIVED_LATER_S = (0.0, *[0.1] * 5, *[0.4] * 10, *[1.5] * 15, *[60.0] * 5)
-"""Each is a trial, in which every message is late by chance, and at most by so much: as one that is frozen hears it."""
+RECEIVED_LATER_S = (0.0, *[0.1] * 5, *[0.4] * 10, *[1.5] * 15)
+"""Each is two trials, in which every message is late by chance, and at most by so much."""
+FROZEN_S = 2 * CLAIM_EVERY_S
+"""A controller that said nothing for longer was frozen, or could not send: in one of the two, it heard at the end."""
 
 TOLD = ("triggers", "grounds", "carried_out", "held_back", "capacity", "packing_capacity", "lost", "plan", "assignment")
 """The fields of a decision that are to be the same; the others are of its time, number and search."""
@@ -80,9 +83,10 @@ def _not_foretold_in(epoch: int, settings: ControllerSettings, came: Sequence[Ca
     heard = list(_by_its_clock(epoch, came))
     nearest: dict[int, dict[str, object]] = {}
     """In what, at the trial in which they differ least, what was told and what was decided differ; by number."""
-    for trial, most_s in enumerate(RECEIVED_LATER_S):
+    for trial, (most_s, freezes) in enumerate(product(RECEIVED_LATER_S, (True, False))):
         chance = Random(trial)
-        moments = sorted((each.late_by(chance.uniform(0, most_s)) for each in heard), key=itemgetter(0, 1))
+        late = (each.late_by(chance.uniform(0, most_s), FROZEN_S if freezes else inf) for each in heard)
+        moments = sorted(late, key=itemgetter(0, 1))
         for decision, told in _told(settings, epoch, moments):
             known = nearest.get(decision.number, dict.fromkeys(TOLD))
             if known:
@@ -123,8 +127,11 @@ class Heard(NamedTuple):
     earliest: float
     latest: float
 
-    def late_by(self, seconds: float) -> Moment:
-        return min(max(self.at + seconds, self.earliest), self.latest), self.step, self.message
+    def late_by(self, seconds: float, frozen_s: float) -> Moment:
+        """That much later, and at the last moment that is possible where there are more than `frozen_s` of them."""
+        frozen = frozen_s < self.latest - self.earliest < inf
+        then = self.latest if frozen else min(max(self.at + seconds, self.earliest), self.latest)
+        return then, self.step, self.message
 
 
 def _by_its_clock(epoch: int, came: Sequence[Came]) -> Iterator[Heard]:

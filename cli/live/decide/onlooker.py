@@ -121,7 +121,8 @@ class Onlooker:
         if at - self._speeds_at > settings.speeds_timeout_s:
             return None
         question = decider.ask(at, decider.why(at) or (interval_over(settings.interval_s),))
-        return decider.answered(at, number, question, solve(question.problem, settings.engine))
+        solution = solve(question.problem, settings.engine)
+        return decider.answered(max(at, self._now), number, question, solution)  # it may have heard more meanwhile
 
     def _recall(self) -> None:
         if self._last_before is not None:
