@@ -23,8 +23,7 @@ STEADY_STEPS = 3
 STEADY = 1.5
 """The fastest of the steps is at most so many times as fast as the slowest."""
 RISE_STEPS = 4
-"""So many steps, each faster than so many before and all else in the window, are a rise: of 30 steps in any order the
-newest four are the fastest once in 27,405 times."""
+"""At least so many steps, each faster than so many before and all else in the window, are a rise."""
 
 
 @dataclass(frozen=True, slots=True)

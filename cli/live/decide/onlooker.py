@@ -122,7 +122,7 @@ class Onlooker:
             return None
         question = decider.ask(at, decider.why(at) or (interval_over(settings.interval_s),))
         solution = solve(question.problem, settings.engine)
-        return decider.answered(max(at, self._now), number, question, solution)  # it may have heard more meanwhile
+        return decider.answered(max(at, self._now), number, question, solution)  # it may hear more meanwhile
 
     def _recall(self) -> None:
         if self._last_before is not None:
