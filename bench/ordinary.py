@@ -44,7 +44,8 @@ class OrdinaryConsumer:
         self._phase = FetchPhase(settings.consumer.batch_bytes, settings.consumer.wait_time_secs)
         common = {"bootstrap.servers": settings.kafka.bootstrap_servers, "client.id": f"ordinary-{number}"}
         config = fetching_config(common, settings.kafka.group, settings.consumer.batch_bytes)
-        self._consumer = Consumer({**config, "partition.assignment.strategy": ASSIGNOR})
+        begins = {"auto.offset.reset": "earliest", "partition.assignment.strategy": ASSIGNOR}
+        self._consumer = Consumer({**config, **begins})
         self._topics = list(settings.monitor.topics)
         spark = settings.consumer
         self._lake = Lake(spark.sparks, spark.lake_root, f"ordinary/{number}/{uuid.uuid4().hex}", spark.places)
