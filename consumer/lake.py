@@ -11,8 +11,9 @@ A record that its topic's table refuses goes to the dead letters under a name th
 there once though several processes come upon it, one after the other.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from hashlib import sha256
 from itertools import cycle
 from typing import Any
@@ -70,6 +71,12 @@ SEAL_TRIES = 5
 
 CONFLICT = "DELTA_CONCURRENT_TRANSACTION"
 """What Delta Lake calls it that something else was appended under the same name meanwhile."""
+
+EVOLUTION_TRIES = 10
+"""Who loses the race to give a table more columns finds that it has others; each writer may win it once before."""
+
+ANOTHER_SCHEMA = "DELTA_METADATA_CHANGED"
+"""What Delta Lake calls it that a table got other columns meanwhile, for which nothing was appended."""
 
 OF_ANOTHER_TYPE = "DELTA_FAILED_TO_MERGE_FIELDS"
 """What Delta Lake calls it that a column is of another type than what is appended, and may not become wider."""
@@ -295,14 +302,7 @@ class Lake:
         self, session: SparkSession, table: str, columns: Sequence[Column], writer: str, version: int
     ) -> None:
         """Nothing that `writer` appends to the table under this version, or an earlier one, takes effect any more."""
-        for tries_left in reversed(range(SEAL_TRIES)):
-            try:
-                self._append(session, table, columns, None, writer, version)
-            except Exception as error:  # a class of Spark Connect's, or of a JVM's
-                if not tries_left or CONFLICT not in str(error):
-                    raise
-            else:
-                return
+        _again_after(CONFLICT, SEAL_TRIES, lambda: self._append(session, table, columns, None, writer, version))
 
     def _append(
         self,
@@ -333,18 +333,20 @@ class Lake:
             schema = None if rows is None else rows.schema
             if schema is not None and self._fits.pop(table, None) != schema:
                 self._require_room(session, table, schema, evolves=evolves)
-            data.writeTo(in_sql(table)).options(**options).append()
+            append_by_name = data.writeTo(in_sql(table)).options(**options)
+            _again_after(ANOTHER_SCHEMA, EVOLUTION_TRIES, append_by_name.append)
             if schema is not None:
                 self._fits[table] = schema
             return
-        append = data.write.format("delta").mode("append").options(**options)
+        append_by_path = data.write.format("delta").mode("append").options(**options)
+        append = partial(_again_after, ANOTHER_SCHEMA, EVOLUTION_TRIES, partial(append_by_path.save, table))
         try:
-            append.save(table)
+            append()
         except AnalysisException as error:
             if not evolves or table in self._widens or error.getCondition() != OF_ANOTHER_TYPE:
                 raise
             self._let_widen(session, table)
-            append.save(table)
+            append()
 
     def _require_room(self, session: SparkSession, table: str, schema: pa.Schema, *, evolves: bool) -> None:
         """What is appended by a table's name, Spark casts to the types of columns that are narrower, and rounds it."""
@@ -372,6 +374,18 @@ class Lake:
                 log.info("a table is created again", table=table, reason=brief(error))
             else:
                 return
+
+
+def _again_after(conflict: str, tries: int, act: Callable[[], None]) -> None:
+    """Does what Delta Lake refuses because of what somebody else committed meanwhile, so often at most."""
+    for tries_left in reversed(range(tries)):
+        try:
+            act()
+        except Exception as error:  # a class of Spark Connect's, or of a JVM's
+            if not tries_left or conflict not in str(error):
+                raise
+        else:
+            return
 
 
 def other_layout(session: SparkSession, table: str, layout: Layout) -> tuple[str, str] | None:

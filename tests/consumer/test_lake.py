@@ -122,6 +122,28 @@ def test_consumers_that_create_a_table_at_the_same_time_all_write_to_it(
     }
 
 
+def test_consumers_that_give_a_table_more_columns_at_the_same_time_all_write_to_it(
+    spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake
+) -> None:
+    first = open_lake("group/0/a")
+    first.append("data", 1, rows([record(0)], TODAY))
+    first.close()
+    lakes = []
+    for writer in range(1, 5):
+        columns = (Column(f"of_{writer}", "double", (f"of_{writer}",)),)
+        lake = Lake([spark_server.remote], str(lake_root), f"group/{writer}/a", columns={"data": columns})
+        lake.connect()
+        lakes.append((lake, rows([record(7, partition=writer)], TODAY, columns)))
+    with ThreadPoolExecutor(len(lakes)) as threads:
+        for write in [threads.submit(lake.append, "data", 1, batch) for lake, batch in lakes]:
+            write.result()
+    assert {"of_1", "of_2", "of_3", "of_4"} <= {field.name for field in lakes[0][0].columns("data")}
+    for lake, _ in lakes:
+        lake.close()
+    accounts = verify(spark_server.remote, str(lake_root), ["data"])
+    assert {partition.partition: account.rows for partition, account in accounts.items()} == dict.fromkeys(range(5), 1)
+
+
 def test_an_account_shows_what_is_doubled_and_what_is_missing(
     spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake
 ) -> None:
