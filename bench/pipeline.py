@@ -2,8 +2,8 @@
 
 The load is that of `kcga up`. It goes through kcga, then through an ordinary group (`bench.ordinary`: confluent-kafka,
 cooperative-sticky, kcga's own writer) with as many consumers as kcga had in the mean, and with 60 % more; through each
-several times, for no two runs of a group have the same assignment. Every consumer reads at most its capacity: the
-broker sees to that by a quota, so that one machine can stand for several. Writes a page and its plot into a folder.
+several times. Every consumer reads at most its capacity: the broker sees to that by a quota, so that one machine can
+stand for several. Writes a page and its plot into a folder.
 """
 
 import argparse
@@ -302,8 +302,7 @@ def page_of(contenders: Sequence[Sequence[Outcome]], seconds: float, seed: int, 
         markdown_table(_HEADINGS, rows),
         "kcga begins without a consumer and grows with the load; the groups have all of theirs before it begins. "
         "Partitions stopped: those that were taken from a consumer while the load lasted; a group of a fixed size "
-        "never does that. Which partitions a member of a group reads is another each time, and goes by their number, "
-        "not by what is written to them.",
+        "never does that.",
         "Each run:",
         markdown_table(("", "p50 [s]", "p99 [s]", "consumer-seconds", "partitions stopped"), each),
     ]
