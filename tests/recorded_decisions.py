@@ -27,7 +27,7 @@ from domain.messages import ControllerClaim, Decision, MessageToController, Writ
 from domain.topics import CONTROLLER_PARTITION
 from solver import solve
 from solver.problem import Problem
-from solver.solution import OPTIMALITY_TOLERANCE, Solution, Status
+from solver.solution import Solution
 
 Message = MessageToController | Decision | WriteSpeedReport
 
@@ -50,9 +50,8 @@ FROZEN_S = 2 * CLAIM_EVERY_S
 
 TOLD = ("triggers", "grounds", "carried_out", "held_back", "capacity", "packing_capacity", "lost", "plan", "assignment")
 """The fields of a decision that are to be the same; the others are of its time, number and search."""
-OF_THE_PLAN = frozenset({"carried_out", "held_back", "plan", "assignment"})
-"""Those that follow from the plan that a search found. How far one comes within its limit depends on how busy the
-machine is: where a plan was not proven to be the best, what is told may be another one that costs no more."""
+SEARCH = ("engine", "status", "solve_s")
+"""Those that a fault says besides, where the plans differ: they tell whether a search ended at its limit."""
 
 
 def not_foretold(settings: Settings) -> list[str]:
@@ -233,9 +232,6 @@ def _answer_after(at: float, onlooker: Onlooker, meanwhile: Sequence[tuple[float
 def _different(told: Decision | None, made: Decision) -> dict[str, object]:
     if told is None:
         return dict.fromkeys(TOLD)
-    is_searched = made.status in (Status.FEASIBLE, Status.FALLBACK)
-    is_as_good = is_searched and told.plan.objective <= made.plan.objective * (1 + OPTIMALITY_TOLERANCE)
-    names = [name for name in TOLD if not (is_as_good and name in OF_THE_PLAN)]
-    return {
-        name: (getattr(told, name), getattr(made, name)) for name in names if getattr(told, name) != getattr(made, name)
-    }
+    differs = [name for name in TOLD if getattr(told, name) != getattr(made, name)]
+    shown = (*SEARCH, *differs) if "plan" in differs or "assignment" in differs else differs
+    return {name: (getattr(told, name), getattr(made, name)) for name in shown}

@@ -18,7 +18,6 @@ def test_an_ordinary_group_reads_everything_once(
     services = Services(broker.bootstrap_servers, spark_server.remote, f"{unique_name}.")
     outcome = run_group("ordinary", 2, services, tmp_path / "group", seconds=5, seed=1)
     assert outcome.stopped == 0
-    assert outcome.consumer_s == 2 * outcome.seconds
     produced = json.loads((tmp_path / "group" / "load.json").read_text())["produced"]
     assert len(outcome.waits_s) == produced > 0
     assert (outcome.waits_s > 0).all()
