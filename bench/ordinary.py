@@ -54,7 +54,7 @@ class OrdinaryConsumer:
     def run(self, settings: Settings) -> None:
         """Reads and writes until the process is asked to end."""
         self._lake.connect()
-        self._consumer.subscribe(self._topics, on_revoke=_revoked)
+        self._consumer.subscribe(self._topics, on_assign=_assigned, on_revoke=_revoked)
         log.info("begins", group=settings.kafka.group)
         with stop_on_signals() as stop:
             while not stop.is_set():
@@ -84,8 +84,16 @@ class OrdinaryConsumer:
         self._consumer.commit(offsets=offsets, asynchronous=False)
 
 
+def _assigned(_consumer: Consumer, partitions: Sequence[Position]) -> None:
+    log.info("assigned", partitions=_names(partitions))
+
+
 def _revoked(_consumer: Consumer, partitions: Sequence[Position]) -> None:
-    log.info("revoked", partitions=len(partitions))
+    log.info("revoked", partitions=_names(partitions))
+
+
+def _names(partitions: Sequence[Position]) -> list[str]:
+    return [str(TopicPartition(position.topic, position.partition)) for position in partitions]
 
 
 def _record(message: Message) -> Record | None:

@@ -2,8 +2,9 @@
 
 The load is that of `kcga up`. It goes through kcga, then through an ordinary group (`bench.ordinary`: confluent-kafka,
 cooperative-sticky, kcga's own writer) with as many consumers as kcga had in the mean, and with 60 % more; through each
-several times. Every consumer reads at most its capacity: the broker sees to that by a quota, so that one machine can
-stand for several. Writes a page and its plot into a folder.
+several times. Chance decides what a consumer of an ordinary group reads beside the partition that turns hot: the larger
+group is shown once more with a consumer for that partition alone. Every consumer reads at most its capacity: the broker
+sees to that by a quota, so that one machine can stand for several. Writes a page and its plot into a folder.
 """
 
 import argparse
@@ -38,13 +39,16 @@ from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
 from cli.terminal.live_view import LiveView
 from sandbox.demonstration import Demonstration, Story
-from sandbox.load_profile import demo_profile
+from sandbox.load_profile import DEMO_HOT, demo_profile
 from sandbox.services import Services, start_services
 from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
 from sandbox.summary import Summary
 
 MORE = 1.6
+JOINED_WITHIN_S = 120.0
 DRAIN_WITHIN_S = 300.0
+ATTEMPTS = 50
+"""To begin a group in which the hot partition is alone: of eight partitions among five consumers it is in a quarter."""
 _QUANTILES = (0.5, 0.99, 0.999)
 _HEADINGS = (
     "",
@@ -74,6 +78,8 @@ class Outcome:
     """Of each record, from its timestamp to the commit in the lake that made it visible."""
     stopped: int
     """Partitions that were taken from a consumer while the load lasted."""
+    beside_hot: tuple[str, ...] | None = None
+    """What the consumer of the hot partition read besides; none where that changes."""
 
     @property
     def p99_s(self) -> float:
@@ -119,25 +125,46 @@ def _consumer_seconds(summary: Summary) -> tuple[float, float]:
     return total, summary.seconds - first
 
 
-def run_group(name: str, consumers: int, services: Services, folder: Path, seconds: float, seed: int) -> Outcome:
-    """An ordinary group of that many consumers, all there when the load begins."""
+def run_group(
+    name: str, consumers: int, services: Services, folder: Path, seconds: float, seed: int, *, hot_alone: bool = False
+) -> Outcome:
+    """An ordinary group of that many consumers, all there when the load begins.
+
+    Args:
+        name: of the contender.
+        consumers: how many.
+        services: what they run on.
+        folder: takes the lake and the logs.
+        seconds: of load.
+        seed: of the records.
+        hot_alone: it is begun anew until a consumer reads the hot partition and no other one.
+    """
     folder.mkdir()
     profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix)
     file = folder / "settings.toml"
     file.write_text(settings_text(services, profile, folder))
     settings = load(file)
     Cluster(services.bootstrap_servers).create(profile.topics)
-
-    def revoked() -> int:
-        return sum(_revoked(folder / f"{n}.log") for n in range(1, consumers + 1))
-
+    hot = f"{services.prefix}{DEMO_HOT}"
     with ExitStack() as stack:
-        members = [
-            stack.enter_context(Child(f"consumer {n}", _program("bench.ordinary", str(n), file), folder / f"{n}.log"))
-            for n in range(1, consumers + 1)
-        ]
-        _wait_for_all(members)
-        joining = revoked()
+        for attempt in range(ATTEMPTS):
+            logs_of = [folder / f"attempt-{attempt}" / f"{n}.log" for n in range(1, consumers + 1)]
+            members = [
+                Child(f"consumer {n}", _program("bench.ordinary", str(n), file), log)
+                for n, log in enumerate(logs_of, start=1)
+            ]
+            group = stack.enter_context(ExitStack())
+            for member in members:
+                group.enter_context(member)
+            _wait_for_all(members, logs_of, len(profile.partitions))
+            with_hot = next(has for has in map(_assignment, logs_of) if hot in has)
+            beside_hot = tuple(sorted(partition.removeprefix(services.prefix) for partition in with_hot - {hot}))
+            if not hot_alone or not beside_hot:
+                break
+            group.close()
+        else:
+            raise SystemExit(f"no consumer of {name} had {hot} alone in {ATTEMPTS} attempts")
+        joining = sum(map(_revoked, logs_of))
         generator = stack.enter_context(
             Child(
                 "the load generator",
@@ -148,7 +175,7 @@ def run_group(name: str, consumers: int, services: Services, folder: Path, secon
         )
         began = time.monotonic()
         time.sleep(seconds)
-        stopped = revoked() - joining
+        stopped = sum(map(_revoked, logs_of)) - joining
         generator.terminate()
         generator.wait()
         _drain(settings, profile.topics)
@@ -156,7 +183,7 @@ def run_group(name: str, consumers: int, services: Services, folder: Path, secon
         for member in members:
             if not member.running:
                 raise member.error(f"{member.name} ended by itself")
-    return Outcome(name, consumers, consumers * lasted_s, lasted_s, _waits(folder / "lake"), stopped)
+    return Outcome(name, consumers, consumers * lasted_s, lasted_s, _waits(folder / "lake"), stopped, beside_hot)
 
 
 def _program(module: str, *arguments: str | Path) -> list[str]:
@@ -164,19 +191,43 @@ def _program(module: str, *arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", module, *map(str, options), "--settings", str(file)]
 
 
-def _wait_for_all(members: list[Child]) -> None:
+def _wait_for_all(members: Sequence[Child], logs_of: Sequence[Path], partitions: int) -> None:
+    """Until all partitions are read, and each member has as many as the others, or one more.
+
+    Raises:
+        SystemExit: it is not so in time.
+    """
     for member in members:
         member.wait_ready(lambda member=member: any('"begins"' in line for line in member.tail(50)), 120)  # type: ignore[misc]
-    time.sleep(5)  # the group settles
+    deadline = time.monotonic() + JOINED_WITHIN_S
+    while True:
+        counts = [len(_assignment(log)) for log in logs_of]
+        if sum(counts) == partitions and max(counts) - min(counts) <= 1:
+            return
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{partitions} partitions are not shared evenly within {JOINED_WITHIN_S:g} s: {counts}")
+        time.sleep(0.5)
+
+
+def _changes(log: Path) -> Iterator[tuple[str, list[str]]]:
+    """What this member was given and gave up, in order: `assigned` or `revoked`, and the partitions."""
+    for line in log.read_text(encoding="utf-8").splitlines():
+        said = json.loads(line) if line.startswith("{") else {}
+        if said.get("event") in ("assigned", "revoked"):
+            yield said["event"], said["partitions"]
 
 
 def _revoked(log: Path) -> int:
-    """Partitions that this member gave up, by its log."""
-    total = 0
-    for line in log.read_text(encoding="utf-8").splitlines():
-        if '"revoked"' in line:
-            total += int(json.loads(line)["partitions"])
-    return total
+    """Partitions that this member gave up."""
+    return sum(len(partitions) for event, partitions in _changes(log) if event == "revoked")
+
+
+def _assignment(log: Path) -> set[str]:
+    """The partitions that this member has."""
+    has: set[str] = set()
+    for event, partitions in _changes(log):
+        has = has.union(partitions) if event == "assigned" else has.difference(partitions)
+    return has
 
 
 def _drain(settings: Settings, topics: Mapping[str, int]) -> None:
@@ -238,9 +289,13 @@ def main() -> None:
 
         contenders = [several("kcga", lambda place, at: run_kcga(place, at, options.seconds, options.seed))]
         as_many = math.ceil(median(contenders[0]).consumers)
-        for words, consumers in (("as many", as_many), ("+60 %", math.ceil(MORE * as_many))):
-            run = partial(run_group, f"ordinary group, {words}", consumers, seconds=options.seconds, seed=options.seed)
-            contenders.append(several(f"group-{consumers}", run))
+        more = math.ceil(MORE * as_many)
+        group = partial(run_group, seconds=options.seconds, seed=options.seed)
+        contenders += [
+            several("as-many", partial(group, "ordinary group, as many", as_many)),
+            several("more", partial(group, "ordinary group, +60 %", more)),
+            several("alone", partial(group, "ordinary group, +60 %, hot partition alone", more, hot_alone=True)),
+        ]
     draw([median(runs) for runs in contenders], plot)
     page = options.folder / "pipeline.md"
     page.write_text(page_of(contenders, options.seconds, options.seed, before, plot.name) + "\n", encoding="utf-8")
@@ -263,6 +318,11 @@ def draw(outcomes: Sequence[Outcome], file: Path) -> None:
     save(figure, file)
 
 
+def _most_of_hot() -> float:
+    """What the hot partition takes of a consumer when it is hot."""
+    return max(speed for _, speed in demo_profile(CONSUMER_CAPACITY).courses[DEMO_HOT].corners) / CONSUMER_CAPACITY
+
+
 def page_of(contenders: Sequence[Sequence[Outcome]], seconds: float, seed: int, before: LoadBefore, plot: str) -> str:
     rows = []
     for runs in contenders:
@@ -281,7 +341,14 @@ def page_of(contenders: Sequence[Sequence[Outcome]], seconds: float, seed: int, 
             )
         )
     each = [
-        (run.name, f"{np.median(run.waits_s):.1f}", f"{run.p99_s:.1f}", f"{run.consumer_s:,.0f}", run.stopped)
+        (
+            run.name,
+            f"{np.median(run.waits_s):.1f}",
+            f"{run.p99_s:.1f}",
+            f"{run.consumer_s:,.0f}",
+            run.stopped,
+            "as planned" if run.beside_hot is None else ", ".join(run.beside_hot) or "nothing",
+        )
         for runs in contenders
         for run in runs
     ]
@@ -303,8 +370,13 @@ def page_of(contenders: Sequence[Sequence[Outcome]], seconds: float, seed: int, 
         "kcga begins without a consumer and grows with the load; the groups have all of theirs before it begins. "
         "Partitions stopped: those that were taken from a consumer while the load lasted; a group of a fixed size "
         "never does that.",
+        f"{DEMO_HOT} takes {_most_of_hot():.0%} of a consumer for a while. An ordinary group does not know of loads: "
+        "chance decides what the consumer of that partition reads besides, and with that how long records wait. The "
+        "last row has a consumer for it alone, as the group was begun anew until that was so.",
         "Each run:",
-        markdown_table(("", "p50 [s]", "p99 [s]", "consumer-seconds", "partitions stopped"), each),
+        markdown_table(
+            ("", "p50 [s]", "p99 [s]", "consumer-seconds", "partitions stopped", f"read beside {DEMO_HOT}"), each
+        ),
     ]
     return "\n\n".join(sections)
 

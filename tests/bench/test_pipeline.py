@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.pipeline import run_group
+from sandbox.load_profile import DEMO_HOT
 from sandbox.services import Services
 from tests.services import SharedBroker, SharedSpark
 
@@ -21,3 +22,16 @@ def test_an_ordinary_group_reads_everything_once(
     produced = json.loads((tmp_path / "group" / "load.json").read_text())["produced"]
     assert len(outcome.waits_s) == produced > 0
     assert (outcome.waits_s > 0).all()
+    assert outcome.beside_hot is not None
+    assert len(outcome.beside_hot) == 3
+    assert str(DEMO_HOT) not in outcome.beside_hot
+
+
+@pytest.mark.integration
+@pytest.mark.slow(60)
+def test_an_ordinary_group_is_begun_anew_until_the_hot_partition_is_alone(
+    broker: SharedBroker, spark_server: SharedSpark, unique_name: str, tmp_path: Path
+) -> None:
+    services = Services(broker.bootstrap_servers, spark_server.remote, f"{unique_name}.")
+    outcome = run_group("ordinary", 7, services, tmp_path / "group", seconds=2, seed=1, hot_alone=True)
+    assert outcome.beside_hot == ()
