@@ -2,9 +2,9 @@
 
 The load is that of `kcga up`. It goes through kcga, then through an ordinary group (`bench.ordinary`: confluent-kafka,
 cooperative-sticky, kcga's own writer) with as many consumers as kcga had in the mean, and with 60 % more; through each
-several times. Chance decides what a consumer of an ordinary group reads beside the partition that turns hot: the larger
-group is shown once more with a consumer for that partition alone. Every consumer reads at most its capacity: the broker
-sees to that by a quota, so that one machine can stand for several. Writes a page and its plot into a folder.
+several times, since chance decides what a consumer of an ordinary group reads beside the partition that turns hot.
+Every consumer reads at most its capacity: the broker sees to that by a quota, so that one machine can stand for
+several. Writes a page and its plot into a folder.
 """
 
 import argparse
@@ -47,8 +47,6 @@ from sandbox.summary import Summary
 MORE = 1.6
 JOINED_WITHIN_S = 120.0
 DRAIN_WITHIN_S = 300.0
-ATTEMPTS = 50
-"""To begin a group in which the hot partition is alone: of eight partitions among five consumers it is in a quarter."""
 _QUANTILES = (0.5, 0.99, 0.999)
 _HEADINGS = (
     "",
@@ -125,20 +123,8 @@ def _consumer_seconds(summary: Summary) -> tuple[float, float]:
     return total, summary.seconds - first
 
 
-def run_group(
-    name: str, consumers: int, services: Services, folder: Path, seconds: float, seed: int, *, hot_alone: bool = False
-) -> Outcome:
-    """An ordinary group of that many consumers, all there when the load begins.
-
-    Args:
-        name: of the contender.
-        consumers: how many.
-        services: what they run on.
-        folder: takes the lake and the logs.
-        seconds: of load.
-        seed: of the records.
-        hot_alone: it is begun anew until a consumer reads the hot partition and no other one.
-    """
+def run_group(name: str, consumers: int, services: Services, folder: Path, seconds: float, seed: int) -> Outcome:
+    """An ordinary group of that many consumers, all there when the load begins."""
     folder.mkdir()
     profile = demo_profile(CONSUMER_CAPACITY, prefix=services.prefix)
     file = folder / "settings.toml"
@@ -147,24 +133,10 @@ def run_group(
     Cluster(services.bootstrap_servers).create(profile.topics)
     hot = f"{services.prefix}{DEMO_HOT}"
     with ExitStack() as stack:
-        for attempt in range(ATTEMPTS):
-            logs_of = [folder / f"attempt-{attempt}" / f"{n}.log" for n in range(1, consumers + 1)]
-            members = [
-                Child(f"consumer {n}", _program("bench.ordinary", str(n), file), log)
-                for n, log in enumerate(logs_of, start=1)
-            ]
-            group = stack.enter_context(ExitStack())
-            for member in members:
-                group.enter_context(member)
-            _wait_for_all(members, logs_of, len(profile.partitions))
-            with_hot = next(has for has in map(_assignment, logs_of) if hot in has)
-            beside_hot = tuple(sorted(partition.removeprefix(services.prefix) for partition in with_hot - {hot}))
-            if not hot_alone or not beside_hot:
-                break
-            group.close()
-        else:
-            raise SystemExit(f"no consumer of {name} had {hot} alone in {ATTEMPTS} attempts")
-        joining = sum(map(_revoked, logs_of))
+        members = _joined(stack, consumers, file, folder, len(profile.partitions))
+        with_hot = next(has for has in map(_assignment, members) if hot in has)
+        beside_hot = tuple(sorted(partition.removeprefix(services.prefix) for partition in with_hot - {hot}))
+        joining = sum(map(_revoked, members))
         generator = stack.enter_context(
             Child(
                 "the load generator",
@@ -175,7 +147,7 @@ def run_group(
         )
         began = time.monotonic()
         time.sleep(seconds)
-        stopped = sum(map(_revoked, logs_of)) - joining
+        stopped = sum(map(_revoked, members)) - joining
         generator.terminate()
         generator.wait()
         _drain(settings, profile.topics)
@@ -191,41 +163,45 @@ def _program(module: str, *arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", module, *map(str, options), "--settings", str(file)]
 
 
-def _wait_for_all(members: Sequence[Child], logs_of: Sequence[Path], partitions: int) -> None:
-    """Until all partitions are read, and each member has as many as the others, or one more.
+def _joined(stack: ExitStack, consumers: int, file: Path, folder: Path, partitions: int) -> list[Child]:
+    """The members of a group, once all partitions are read, and each has as many as the others, or one more.
 
     Raises:
         SystemExit: it is not so in time.
     """
+    members = [
+        stack.enter_context(Child(f"consumer {n}", _program("bench.ordinary", str(n), file), folder / f"{n}.log"))
+        for n in range(1, consumers + 1)
+    ]
     for member in members:
         member.wait_ready(lambda member=member: any('"begins"' in line for line in member.tail(50)), 120)  # type: ignore[misc]
     deadline = time.monotonic() + JOINED_WITHIN_S
     while True:
-        counts = [len(_assignment(log)) for log in logs_of]
+        counts = [len(_assignment(member)) for member in members]
         if sum(counts) == partitions and max(counts) - min(counts) <= 1:
-            return
+            return members
         if time.monotonic() > deadline:
             raise SystemExit(f"{partitions} partitions are not shared evenly within {JOINED_WITHIN_S:g} s: {counts}")
         time.sleep(0.5)
 
 
-def _changes(log: Path) -> Iterator[tuple[str, list[str]]]:
-    """What this member was given and gave up, in order: `assigned` or `revoked`, and the partitions."""
-    for line in log.read_text(encoding="utf-8").splitlines():
+def _changes(member: Child) -> Iterator[tuple[str, list[str]]]:
+    """What it was given and gave up, in order: `assigned` or `revoked`, and the partitions."""
+    for line in member.log.read_text(encoding="utf-8").splitlines():
         said = json.loads(line) if line.startswith("{") else {}
         if said.get("event") in ("assigned", "revoked"):
             yield said["event"], said["partitions"]
 
 
-def _revoked(log: Path) -> int:
-    """Partitions that this member gave up."""
-    return sum(len(partitions) for event, partitions in _changes(log) if event == "revoked")
+def _revoked(member: Child) -> int:
+    """Partitions that it gave up."""
+    return sum(len(partitions) for event, partitions in _changes(member) if event == "revoked")
 
 
-def _assignment(log: Path) -> set[str]:
-    """The partitions that this member has."""
+def _assignment(member: Child) -> set[str]:
+    """The partitions that it has."""
     has: set[str] = set()
-    for event, partitions in _changes(log):
+    for event, partitions in _changes(member):
         has = has.union(partitions) if event == "assigned" else has.difference(partitions)
     return has
 
@@ -289,13 +265,9 @@ def main() -> None:
 
         contenders = [several("kcga", lambda place, at: run_kcga(place, at, options.seconds, options.seed))]
         as_many = math.ceil(median(contenders[0]).consumers)
-        more = math.ceil(MORE * as_many)
-        group = partial(run_group, seconds=options.seconds, seed=options.seed)
-        contenders += [
-            several("as-many", partial(group, "ordinary group, as many", as_many)),
-            several("more", partial(group, "ordinary group, +60 %", more)),
-            several("alone", partial(group, "ordinary group, +60 %, hot partition alone", more, hot_alone=True)),
-        ]
+        for words, consumers in (("as many", as_many), ("+60 %", math.ceil(MORE * as_many))):
+            run = partial(run_group, f"ordinary group, {words}", consumers, seconds=options.seconds, seed=options.seed)
+            contenders.append(several(f"group-{consumers}", run))
     draw([median(runs) for runs in contenders], plot)
     page = options.folder / "pipeline.md"
     page.write_text(page_of(contenders, options.seconds, options.seed, before, plot.name) + "\n", encoding="utf-8")
@@ -371,8 +343,7 @@ def page_of(contenders: Sequence[Sequence[Outcome]], seconds: float, seed: int, 
         "Partitions stopped: those that were taken from a consumer while the load lasted; a group of a fixed size "
         "never does that.",
         f"{DEMO_HOT} takes {_most_of_hot():.0%} of a consumer for a while. An ordinary group does not know of loads: "
-        "chance decides what the consumer of that partition reads besides, and with that how long records wait. The "
-        "last row has a consumer for it alone, as the group was begun anew until that was so.",
+        "chance decides what the consumer of that partition reads besides, and with that how long records wait.",
         "Each run:",
         markdown_table(
             ("", "p50 [s]", "p99 [s]", "consumer-seconds", "partitions stopped", f"read beside {DEMO_HOT}"), each

@@ -25,13 +25,3 @@ def test_an_ordinary_group_reads_everything_once(
     assert outcome.beside_hot is not None
     assert len(outcome.beside_hot) == 3
     assert str(DEMO_HOT) not in outcome.beside_hot
-
-
-@pytest.mark.integration
-@pytest.mark.slow(60)
-def test_an_ordinary_group_is_begun_anew_until_the_hot_partition_is_alone(
-    broker: SharedBroker, spark_server: SharedSpark, unique_name: str, tmp_path: Path
-) -> None:
-    services = Services(broker.bootstrap_servers, spark_server.remote, f"{unique_name}.")
-    outcome = run_group("ordinary", 7, services, tmp_path / "group", seconds=2, seed=1, hot_alone=True)
-    assert outcome.beside_hot == ()
