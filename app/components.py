@@ -85,10 +85,12 @@ def control(
     """
     if settings.controller.observes:
         raise UsageError(f"{file}: a controller of mode observe controls nothing")
+    import solver
     from controller.kafka import DeposedError, KafkaLink
     from controller.runner import run
-    from solver import solve
 
+    # A search that loads what it needs has less time for the plan: it is there before the first one.
+    threading.Thread(target=solver.load, name="kcga-solver-load", daemon=True).start()
     cluster = _cluster(settings)
     require_no_topics_before(settings, cluster)
     kafka = settings.kafka
@@ -97,7 +99,7 @@ def control(
             return
         link = KafkaLink(kafka.bootstrap_servers, kafka.group, client_config(kafka), settings.topics.names)
         try:
-            run(settings.of_controller, link, limited(fleet), solve, stop, audience=audience)
+            run(settings.of_controller, link, limited(fleet), solver.solve, stop, audience=audience)
         except DeposedError as error:
             raise KcgaError(str(error)) from error
         except KafkaException as error:

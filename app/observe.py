@@ -47,12 +47,13 @@ def look(settings: Settings, stop: threading.Event, *tell: Callable[[Moment], No
         UsageError: the clients refuse their settings.
         KcgaError: at first: no broker answers, there is no such group, or a right is missing.
     """
-    from solver import solve
+    import solver
 
+    solver.load()
     advised: int | None = None
     known: frozenset[str] = frozenset()
     log.info("a group is observed: nothing is done with it", group=settings.kafka.group)
-    for seen in look_at(settings, settings.monitor.topics, stop, solve):
+    for seen in look_at(settings, settings.monitor.topics, stop, solver.solve):
         moment = seen.moment
         for each in tell:
             each(moment)

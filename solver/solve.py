@@ -2,6 +2,7 @@
 
 import math
 import threading
+from importlib import import_module
 
 from solver.deadline import Deadline, now
 from solver.evaluation import evaluate
@@ -14,6 +15,15 @@ from solver.solution import Solution, Status
 EXACT = ("auto", "arc-flow", "cp-sat")
 ENGINES: tuple[str, ...] = (*EXACT, *HEURISTICS)
 """The names that `solve` takes."""
+
+
+def load() -> None:
+    """Loads what engines need, NumPy, OR-Tools and pandas among it: about a second that no search has to spend then.
+
+    Whoever does not call it has it loaded by the first search that needs it, within its time limit.
+    """
+    for module in ("solver.search.portfolio", "solver.exact.cp_sat"):
+        import_module(module)
 
 
 def solve(problem: Problem, engine: str = "auto") -> Solution:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from importlib import import_module
 from operator import attrgetter
 
+import solver
 from app.errors import KcgaError
 from app.settings import Settings
 from cli.live.decide.onlooker import Onlooker
@@ -40,11 +40,9 @@ def plan_now(settings: Settings, asked_at: float | None = None) -> Decision:
     asked_at = time.monotonic() if asked_at is None else asked_at
 
     def in_time(problem: Problem, engine: str) -> Solution:
-        from solver import solve
-
         limit_s = problem.time_limit_s
         left_s = max(LEAST_SHARE * limit_s, limit_s - (time.monotonic() - asked_at))
-        return solve(replace(problem, time_limit_s=left_s), engine)
+        return solver.solve(replace(problem, time_limit_s=left_s), engine)
 
     window_s = settings.controller.scale_down_window_s * (1 + 1 / BUCKETS)
     if settings.controller.min_consumers == 0:
@@ -53,13 +51,13 @@ def plan_now(settings: Settings, asked_at: float | None = None) -> Decision:
         window_s = max(window_s, MEMORY_S + STEP_S)
     with ThreadPoolExecutor(1) as pool:
         # Loading the solver takes as long as reading the topics.
-        solver = pool.submit(import_module, "solver.search.construct")
+        loaded = pool.submit(solver.load)
         with recent(settings, window_s=window_s) as (told, speeds):
             onlooker = Onlooker(settings.of_controller, told.epoch or 0, told.began_at)
             came = (told.decisions, told.statements, told.reports, speeds)
             for at, message in heapq.merge(*came, key=attrgetter("at")):
                 onlooker.take(at, message)
-        solver.result()
+        loaded.result()
     decision = onlooker.decide(told.at, in_time)
     if decision is None:
         raise KcgaError(

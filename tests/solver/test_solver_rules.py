@@ -176,3 +176,19 @@ def test_a_deadline_is_handed_down_in_parts() -> None:
 def test_the_package_loads_no_engine_until_it_is_asked_for_one() -> None:
     code = "import sys, solver, solver.problem, solver.solution; sys.exit(any('ortools' in m for m in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_search_loads_nothing_where_all_was_loaded_before() -> None:
+    """A controller's first hard decision was made by a heuristic: on a busy machine, loading took the time it had."""
+    code = """if True:
+        import sys
+        import solver
+        from domain.partitions import TopicPartition
+        solver.load()
+        loaded = set(sys.modules)
+        speeds = {TopicPartition("orders", n): 20.0 + 7 * n for n in range(8)}
+        for engine in solver.ENGINES:
+            solver.solve(solver.Problem(speeds, 100.0, time_limit_s=60.0), engine)
+        print(*sorted(set(sys.modules) - loaded))
+    """
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split() == []
