@@ -3,7 +3,7 @@ consumers as processes."""
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,13 +45,14 @@ def session(spark_server: SharedSpark) -> Iterator[SparkSession]:
 
 
 class Tables:
-    """Three topics: one's table takes nothing, one's refuses a few records, and one's takes all."""
+    """Three topics: one's table takes nothing, one's refuses records of these offsets, and one's takes all."""
 
-    def __init__(self, name: str, session: SparkSession) -> None:
+    def __init__(self, name: str, session: SparkSession, refused: range = REFUSED) -> None:
         self.at_fault, self.picky, self.fine = (
             partitions_of(f"{name}.{topic}", count) for topic, count in (("orders", 3), ("clicks", 1), ("views", 3))
         )
         self._session = session
+        self._refused = refused
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -65,7 +66,10 @@ class Tables:
     def create(self, group: WitnessedGroup) -> None:
         make(self._session, group.settings.consumer.table(self.topic), f"{COLUMNS}, amount DATE")
         picky = group.settings.consumer.table(self.picky[0].topic)
-        constrain(self._session, picky, f"offset NOT IN {tuple(REFUSED)}")
+        of = self._refused
+        constrain(
+            self._session, picky, f"offset NOT BETWEEN {of[0]} AND {of[-1]} OR (offset - {of[0]}) % {of.step} <> 0"
+        )
 
     def mend(self, group: WitnessedGroup) -> None:
         """Gives the column its type."""
@@ -75,7 +79,8 @@ class Tables:
         """Those that the constraint refuses, and no other."""
         (picky,), at_fault = self.picky, self.at_fault
         accounts = verify(spark.remote, group.settings.consumer.lake_root, [picky.topic, self.topic])
-        refused = [offset for offset in REFUSED if offset < accounts[picky].distinct_offsets]
+        read = accounts[picky].distinct_offsets
+        refused = range(self._refused.start, min(self._refused.stop, read), self._refused.step)
         assert accounts[picky].dead_letters == len(refused) > 0
         assert [accounts[partition].dead_letters for partition in at_fault] == [0] * len(at_fault)
 
@@ -89,18 +94,25 @@ def tables(unique_name: str, session: SparkSession) -> Tables:
 def parking_group(
     tmp_path: Path, broker: SharedBroker, spark_server: SharedSpark, unique_name: str, tables: Tables
 ) -> Iterator[WitnessedGroup]:
-    """Under a load that one consumer reads; no component is begun."""
     services = Services(broker.bootstrap_servers, spark_server.remote, f"{unique_name}.")
+    with group_that_parks(tmp_path, services, tables) as group:
+        yield group
+
+
+@contextmanager
+def group_that_parks(folder: Path, services: Services, tables: Tables) -> Iterator[WitnessedGroup]:
+    """Under a load that one consumer reads; no component is begun."""
+    folder.mkdir(exist_ok=True)
     most = "max_consumers = 12\n"
     other = {
         **FASTER,
         most: f"{FASTER[most]}park_after_s = {PARK_AFTER_S}\n",
         "[local]\n": WITH_A_COLUMN.format(topic=tables.topic),
     }
-    settings = configure(tmp_path, services, tables.partitions, other)
-    Cluster(broker.bootstrap_servers).create(Counter(partition.topic for partition in tables.partitions))
+    settings = configure(folder, services, tables.partitions, other)
+    Cluster(services.bootstrap_servers).create(Counter(partition.topic for partition in tables.partitions))
     with ExitStack() as stack:
-        yield WitnessedGroup(stack, tmp_path, settings, speeds(tables.partitions, CALM))
+        yield WitnessedGroup(stack, folder, settings, speeds(tables.partitions, CALM))
 
 
 def unpark(group: WitnessedGroup, topic: str) -> None:

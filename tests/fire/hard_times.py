@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ import pytest
 import structlog
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
 
 from app.child import Child
 from app.jars import KAFKA, obtain
@@ -40,11 +42,11 @@ from tests.fire.clock import Clock
 from tests.fire.group import ANSWERS_WITHIN_S, SHORT_LEASES, configure
 from tests.fire.witnessed_group import BUSY, CALM, WitnessedGroup, partitions_of, speeds
 from tests.services import SharedBroker, SharedSpark
-from tests.test_parked_topics import Tables, parking_group, session, tables, unpark
+from tests.test_parked_topics import Tables, group_that_parks, session, unpark
 from tests.tokened_group import hold, tokened_cluster
 from tests.tools import COMPILER
 
-__all__ = ["parking_group", "session", "tables"]
+__all__ = ["session"]
 
 log = structlog.get_logger()
 
@@ -57,7 +59,9 @@ pytestmark = [
 
 AN_HOUR_S = 3600
 REFUSES_S = float(os.environ.get("KCGA_REFUSES_S", "60"))
-"""How long a table refuses, and for how long waits are measured before and after."""
+"""How long a table refuses, and for how long waits are measured before and after, or in a run without."""
+REFUSED_ALL_THE_TIME = range(150, 10**6, 300)
+"""Offsets: at the load of these tests about one in 40 s."""
 TOKENS_FOR_S = 600
 WARM_UP_S = 90
 """After its beginning Spark takes several times as long for each write."""
@@ -176,31 +180,46 @@ def test_a_table_that_refuses_keeps_no_other_topic_waiting(
     assert group.gave_up == []
 
 
+@pytest.mark.timeout(1200 + 2 * REFUSES_S)
 def test_a_topic_that_is_parked_and_dead_letters_keep_no_other_topic_waiting(
-    parking_group: WitnessedGroup, tables: Tables, spark_server: SharedSpark
+    session: SparkSession, tmp_path: Path, broker: SharedBroker, spark_server: SharedSpark, unique_name: str
 ) -> None:
-    group, fine = parking_group, Path(parking_group.settings.consumer.table(tables.fine[0].topic))
-    tables.create(group)
+    """Beside them, and then in a run without: the same load through a group whose tables take all."""
+    services = Services(broker.bootstrap_servers, spark_server.remote, f"{unique_name}.")
+    beside = Tables(f"{unique_name}.beside", session, REFUSED_ALL_THE_TIME)
+    with group_that_parks(tmp_path / "beside", services, beside) as group:
+        beside.create(group)
+        begin(group)
+        group.wait("it is parked", lambda: [each.topic for each in group.parked] == [beside.topic])
+        beside_s = p99_over_time_s(group, beside)
+        assert [each.topic for each in group.parked] == [beside.topic]
+        beside.mend(group)
+        unpark(group, beside.topic)
+        group.wait("it is written", lambda: group.parked == ())
+        group.require_all_once(spark_server)
+        beside.require_dead_letters(group, spark_server)
+        assert group.gave_up == []
+    services = replace(services, prefix=f"{unique_name}.without.")
+    without = Tables(f"{unique_name}.without", session)
+    with group_that_parks(tmp_path / "without", services, without) as group:
+        begin(group)
+        group.converges("the group begins")
+        without_s = p99_over_time_s(group, without)
+    log.warning("p99 from produced to in the lake", beside_s=beside_s, without_s=without_s)
+    assert beside_s <= 2 * without_s
+
+
+def begin(group: WitnessedGroup) -> None:
     for component in ("monitor", "controller"):
         group.begin(component)
-    group.wait("it is parked", lambda: [each.topic for each in group.parked] == [tables.topic])
+
+
+def p99_over_time_s(group: WitnessedGroup, tables: Tables) -> float:
+    """Of the topic whose table takes all, for a while after Spark has warmed up."""
     time.sleep(WARM_UP_S)
     began = time.time()
     time.sleep(REFUSES_S)
-    ended, processes = time.time(), group.consumers
-    assert [each.topic for each in group.parked] == [tables.topic]
-    tables.mend(group)
-    unpark(group, tables.topic)
-    group.wait("it is written", lambda: group.parked == ())
-    group.converges("everything is read")
-    mended = time.time()
-    time.sleep(REFUSES_S)
-    meanwhile_s, after_s = p99_s(fine, began, ended), p99_s(fine, mended, time.time())
-    log.warning("p99 from produced to in the lake", meanwhile_s=meanwhile_s, after_s=after_s, consumers=len(processes))
-    group.require_all_once(spark_server)
-    tables.require_dead_letters(group, spark_server)
-    assert meanwhile_s <= 2 * after_s
-    assert group.gave_up == []
+    return p99_s(Path(group.settings.consumer.table(tables.fine[0].topic)), began, time.time())
 
 
 def told_by(group: WitnessedGroup) -> set[str]:
