@@ -42,6 +42,9 @@ class Came(NamedTuple):
     """On the topic that it is of."""
 
 
+TIME_LIMIT_S = 120
+"""Of the solver, in a run whose decisions are asked for again: what it has when its time is up depends on what else the
+machine does."""
 INSTANT_S = 1e-6
 RECEIVED_LATER_S = (0.0, *[0.1] * 5, *[0.4] * 10, *[1.5] * 15)
 """Each is two trials, in which every message is late by chance, and at most by so much."""

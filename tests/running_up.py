@@ -17,15 +17,14 @@ _MARK = "KCGA_TEST"
 
 
 @contextmanager
-def running_up(tmp_path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
+def running_up(tmp_path: Path, *options: str, **variables: str) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
     """`kcga up` in the background, the file that takes what it shows, and the folder where its own folder lies."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     shown = tmp_path / "shown"
     with shown.open("wb") as stderr:
-        process = subprocess.Popen(
-            command("up", *options), env={**os.environ, "TMPDIR": str(temporary)}, stdout=subprocess.PIPE, stderr=stderr
-        )
+        environment = {**os.environ, "TMPDIR": str(temporary), **variables}
+        process = subprocess.Popen(command("up", *options), env=environment, stdout=subprocess.PIPE, stderr=stderr)
     try:
         yield process, shown, temporary
     finally:

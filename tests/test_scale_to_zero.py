@@ -12,7 +12,7 @@ from domain.group_view.explanation import explain
 from sandbox.services import Services
 from tests.fire.group import FASTER, configure
 from tests.fire.witnessed_group import CALM, WitnessedGroup, partitions_of, speeds
-from tests.recorded_decisions import not_foretold
+from tests.recorded_decisions import TIME_LIMIT_S, not_foretold
 from tests.services import SharedBroker, SharedSpark
 
 pytestmark = [
@@ -22,7 +22,9 @@ pytestmark = [
     pytest.mark.usefixtures("nothing_left_running"),
 ]
 
-TO_ZERO = FASTER | {"[controller]\n": "[controller]\nmin_consumers = 0\nidle_time_s = 4\n"}
+TO_ZERO = FASTER | {
+    "[controller]\n": f"[controller]\nmin_consumers = 0\nidle_time_s = 4\ntime_limit_s = {TIME_LIMIT_S}\n"
+}
 
 
 def test_nobody_reads_an_idle_group_until_something_is_written(

@@ -37,7 +37,7 @@ from solver import Status
 from tests.page_watch import PHONE, opened, serious_faults
 from tests.patience import wait_until
 from tests.prometheus import Prometheus
-from tests.recorded_decisions import Came, not_foretold, on_topics
+from tests.recorded_decisions import TIME_LIMIT_S, Came, not_foretold, on_topics
 from tests.running_up import leaves_no_process, running_up, wait_for
 from tests.test_deploy_observability import RULES_FILE, Query, dashboard_queries
 from tests.tools import NOT_TESTED
@@ -66,10 +66,11 @@ class Up(NamedTuple):
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     folder = tmp_path_factory.mktemp("up")
+    in_full = {"KCGA_CONTROLLER__TIME_LIMIT_S": str(TIME_LIMIT_S)}
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
         leaves_no_process(monkeypatch),
-        running_up(folder, "--oversized", "--output", "json") as (process, shown, temporary),
+        running_up(folder, "--oversized", "--output", "json", **in_full) as (process, shown, temporary),
     ):
         wait_for(lambda: "Status page: http://" in shown.read_text(), process, shown)
         (url,) = re.findall(r"Status page: (http://\S+)", shown.read_text())
@@ -134,7 +135,9 @@ def test_the_group_follows_the_load_and_the_lake_has_every_record_once(up: Up) -
     """It ends in order where somebody interrupts it. `kcga plan` could have told each decision before it was made."""
     wait_for(lambda: has_scaled_down(up.url), up.process, up.shown)
     (folder,) = up.temporary.glob("kcga-*")
-    assert not_foretold(load(folder / "settings.toml")) == []
+    settings = load(folder / "settings.toml")
+    in_full = settings.controller.model_copy(update={"time_limit_s": TIME_LIMIT_S})
+    assert not_foretold(settings.model_copy(update={"controller": in_full})) == []
     up.process.send_signal(signal.SIGINT)
     output, _ = up.process.communicate(timeout=800)
     shown = up.shown.read_text()
