@@ -61,7 +61,7 @@ AN_HOUR_S = 3600
 REFUSES_S = float(os.environ.get("KCGA_REFUSES_S", "60"))
 """How long a table refuses, and for how long waits are measured before and after, or in a run without."""
 REFUSED_ALL_THE_TIME = range(150, 10**6, 300)
-"""Offsets: at the load of these tests about one in 40 s."""
+"""Offsets: at the load of these tests about one in 26 s."""
 TOKENS_FOR_S = 600
 WARM_UP_S = 90
 """After its beginning Spark takes several times as long for each write."""
