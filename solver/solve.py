@@ -18,7 +18,7 @@ ENGINES: tuple[str, ...] = (*EXACT, *HEURISTICS)
 
 
 def load() -> None:
-    """Loads what engines need, NumPy, OR-Tools and pandas among it: about a second that no search has to spend then.
+    """Loads what engines need, NumPy, OR-Tools and pandas among it: half a second, or some on a busy machine.
 
     Whoever does not call it has it loaded by the first search that needs it, within its time limit.
     """
