@@ -92,7 +92,8 @@ class LinearProgram:
         self._row_bounds[row] = lower, upper
 
     def relax(self, deadline: Deadline, *, dual: bool) -> Point | None:
-        """The solution of the linear program (GLOP), from the last one on; None where time is up before it is found.
+        """The solution of the linear program (GLOP), from the last one on; None where time is up before it is found, or
+        GLOP gives up.
 
         Args:
             deadline: when to give up.
@@ -103,14 +104,19 @@ class LinearProgram:
         parameters.lp_algorithm = (
             parameters_pb2.LP_ALGORITHM_DUAL_SIMPLEX if dual else parameters_pb2.LP_ALGORITHM_PRIMAL_SIMPLEX
         )
-        result = solver.solve(
-            parameters,
-            model_parameters_pb2.ModelSolveParametersProto(),
-            None,
-            callback_pb2.CallbackRegistrationProto(),
-            None,
-            None,
-        )
+        try:
+            result = solver.solve(
+                parameters,
+                model_parameters_pb2.ModelSolveParametersProto(),
+                None,
+                callback_pb2.CallbackRegistrationProto(),
+                None,
+                None,
+            )
+        except StatusNotOk:
+            # Now and then, in thousands of searches, rounding leads GLOP to a basis that it cannot go on from
+            # ("ABNORMAL").
+            return None
         if result.termination.reason != result_pb2.TERMINATION_REASON_OPTIMAL:
             return None
         solution = result.solutions[0]

@@ -254,6 +254,13 @@ def test_what_has_no_end_has_no_solution() -> None:
     assert program.relax(in_time(), dual=False) is None
 
 
+def test_what_glop_gives_up_on_has_no_solution() -> None:
+    program = LinearProgram()
+    row = program.add_row(1.0)
+    program.add_column(1e200, [row])
+    assert program.relax(in_time(), dual=False) is None
+
+
 def test_a_program_without_columns_costs_nothing_unless_a_row_demands_something() -> None:
     empty = solved(LinearProgram())
     assert (empty.objective, len(empty.values), len(empty.duals)) == (0.0, 0, 0)
