@@ -42,7 +42,7 @@ class MonitorSettings(BaseModel):
     """Time from one measurement to the next."""
     window_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
     """The time that a write speed is an average over: the measurements of the last so many seconds."""
-    follow_rises: bool = False
+    follow_rises: bool = True
     """Whether the speed of a partition that is written faster than before is that of since then, not that of the whole
     window: once each of the newest measurements was faster than all before. So the group grows sooner; a fall still
     takes the window."""

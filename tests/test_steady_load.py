@@ -9,11 +9,13 @@ from controller.settings import ControllerSettings
 from domain.partitions import OffsetRange, TopicPartition
 from monitor.measure.estimates import SpeedEstimates
 from monitor.measure.growth import LogMeasurement
+from monitor.settings import MonitorSettings
 from tests.controller.world import World
 from tests.examples import examples
 
 RECORD_BYTES = 100
 SETTINGS = ControllerSettings(consumer_capacity=10_000.0, scale_down_window_s=60.0, interval_s=20.0)
+MONITOR = MonitorSettings(topics=("orders",))
 SETTLED_S = 150
 """The first plan rests on a few seconds of measurements; what was too much is removed after a scale-down window."""
 RESTARTED_S = 300
@@ -68,7 +70,7 @@ def test_a_steady_load_moves_no_partition_even_if_the_monitor_is_restarted(
     world = World(SETTINGS, seed)
     for second in range(TEN_MINUTES):
         if second in (0, RESTARTED_S):
-            estimates = SpeedEstimates(window_s=30, hold_s=15)
+            estimates = SpeedEstimates(MONITOR.window_s, MONITOR.hold_s, follows_rises=MONITOR.follow_rises)
             estimates.follow(partitions)
         if second == SETTLED_S:
             settled = len(world.decisions)

@@ -12,6 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from app.errors import KcgaError
+from bench.figures import MOST_VALUES
 from bench.latency import page
 from bench.latency.contenders import CAPACITY, WARM_UP_S, Contender, Job, Outcome, perform
 from bench.latency.kcga_group import RECORD_BYTES
@@ -23,11 +24,14 @@ from cli.plots.plotting import require_plotting
 from cli.terminal.progress import progress
 from heuristics.kafka import KAFKA_ASSIGNORS
 
-KCGA = (
-    Contender("kcga exact@0.05", "kcga", 0.05, "auto"),
+SETTINGS = (
     Contender(page.REFERENCE, "kcga", 0.5, "auto"),
+    Contender(page.WINDOW, "kcga", 0.5, "auto", follow_rises=False),
     Contender(page.AHEAD, "kcga", 0.5, "auto", forecast=True),
-    Contender("kcga exact@1", "kcga", 1.0, "auto"),
+)
+"""What is compared with several seeds."""
+KCGA = (
+    *SETTINGS,
     Contender("kcga mbfp", "kcga", option="mbfp"),
     Contender("kcga mwf", "kcga", option="mwf"),
 )
@@ -55,10 +59,13 @@ def main() -> None:
     steps = round(options.minutes * 60 / STEP_S)
     times = load()
 
-    def jobs(contenders: Iterable[Contender], shape: str) -> list[Job]:
-        return [Job(contender, shape, steps, options.seed, times) for contender in contenders]
+    seeds = range(options.seed, options.seed + options.seeds)
+
+    def jobs(contenders: Iterable[Contender], shape: str, seed: int = options.seed) -> list[Job]:
+        return [Job(contender, shape, steps, seed, times) for contender in contenders]
 
     first = [job for shape in options.shapes for job in jobs((*KCGA, *AUTOSCALED), shape)]
+    first += [job for shape in options.shapes for seed in seeds[1:] for job in jobs(SETTINGS, shape, seed)]
     with (
         # Not forked: the solver's threads would be copied in any state.
         ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool,
@@ -74,15 +81,15 @@ def main() -> None:
             advance(f"{outcome.shape}, {outcome.contender}")
 
     write_csv(outcomes, options.folder / "latency.csv")
-    draw(outcomes, plot)
+    draw([outcome for outcome in outcomes if outcome.seed == options.seed], plot)
     file = options.folder / "latency.md"
-    file.write_text(page.page_of(outcomes, options.seed, options.minutes, times, before, plot.name), encoding="utf-8")
+    file.write_text(page.page_of(outcomes, seeds, options.minutes, times, before, plot.name), encoding="utf-8")
     print(f"{file}, latency.csv and {plot.name} are written")
 
 
 def _fixed(outcomes: Sequence[Outcome], shape: str) -> list[Contender]:
     """Kafka's own group, with as many consumers as kcga had in the mean, rounded up, and with 60 % more."""
-    mean = next(o.mean_consumers for o in outcomes if o.shape == shape and o.contender == page.REFERENCE)
+    mean = page.reference(outcomes, shape).mean_consumers
     return [
         Contender(f"{assignor}{words}", "fixed", math.ceil(mean * factor), assignor)
         for factor, words in ((1.0, ""), (MORE, " +60 %"))
@@ -108,12 +115,15 @@ def parse_options() -> argparse.Namespace:
         help=f"of each load, {WARM_UP_S / 60:g} of them not counted (%(default)g)",
     )
     parser.add_argument("--seed", type=int, default=1, help="of the loads and of what handovers take (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="of what settings gain (%(default)s)")
     parser.add_argument("--processes", type=int, default=cores, help="at one time (%(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     add_busy(parser)
     options = parser.parse_args()
     if options.minutes * 60 <= WARM_UP_S:
         parser.error(f"--minutes {options.minutes:g}: it must be more than the {WARM_UP_S / 60:g} that are not counted")
+    if not 2 <= options.seeds <= MOST_VALUES:
+        parser.error(f"--seeds {options.seeds}: it must be a number from 2 to {MOST_VALUES}")
     return options
 
 

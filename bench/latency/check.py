@@ -66,7 +66,7 @@ def simulated(settings: Settings, times: Times, seconds: float, record_bytes: fl
     partitions = profile.partitions
     ticks = round((seconds + DRAIN_S) / TICK_S)
     queues = Queues(len(partitions), ticks, TICK_S, capacity)
-    group = KcgaGroup(partitions, settings.controller, times, seed, settings.monitor.window_s)
+    group = KcgaGroup(partitions, settings.controller, times, seed, settings.monitor)
     consumers: list[ConsumersFrom] = []
     unread_ticks, highest_lag = 0, 0.0
     begun = np.zeros(len(partitions), dtype=bool)

@@ -4,10 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from bench.latency.autoscalers import HPA_SYNC_S, FlinkSettings, LagRule
 from bench.latency.flink_job import FlinkJob
 from bench.latency.kafka_group import KafkaGroup, Scaling, fixed
-from bench.latency.kcga_group import PROVES_WITHIN_S, RECORD_BYTES, UNCOMMITTED_S, KcgaGroup
+from bench.latency.kcga_group import MONITOR, RECORD_BYTES, UNCOMMITTED_S, KcgaGroup
 from bench.latency.queues import NOBODY, Queues, Readers, delays
 from bench.latency.shapes import STEP_S, Load, load
 from bench.latency.times import Times
@@ -21,6 +23,8 @@ WARM_UP_S = 900.0
 FLINK_TUNED = FlinkSettings(window_s=120.0, stabilisation_s=60.0, catch_up_s=300.0, restart_s=30.0)
 FLINK_RESTART_S = 30.0
 """Assumed: what a savepoint, the stop and the start of a job take."""
+UNEVENNESS = 0.2
+"""What is written in a tick varies by this share of it (standard deviation), for producers send batches."""
 _QUANTILES = (0.5, 0.99, 0.999)
 
 
@@ -49,6 +53,8 @@ class Contender:
     """kcga: the engine. fixed and lag: the assignor. flink: whose settings."""
     forecast: bool = ControllerSettings.model_fields["forecast"].default
     """kcga: whether it looks ahead."""
+    follow_rises: bool = MONITOR.follow_rises
+    """kcga: whether its monitor follows rises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,7 @@ class Outcome:
     """What came of one contender under one load, the warm-up left out."""
 
     shape: str
+    seed: int
     contender: str
     kind: str
     mean_consumers: float
@@ -98,6 +105,8 @@ def run(contender: Contender, load: Load, times: Times, seed: int) -> Outcome:
     group = _readership(contender, load, times, seed)
     warm = round(WARM_UP_S / TICK_S)
     consumer_ticks = unread_ticks = 0
+    batches = 1 / UNEVENNESS**2
+    uneven = np.random.default_rng(seed).gamma(batches, 1 / batches, (ticks, len(load.partitions)))
     highest_lag = 0.0
     migrated_before = 0
 
@@ -109,12 +118,13 @@ def run(contender: Contender, load: Load, times: Times, seed: int) -> Outcome:
             consumer_ticks += group.consumers
             unread_ticks += int((group.readers == NOBODY).sum())
             highest_lag = max(highest_lag, float(queues.backlog.sum()))
-        queues.advance(load.shares[tick // per_step] * CAPACITY, group.readers)
+        queues.advance(load.shares[tick // per_step] * uneven[tick] * CAPACITY, group.readers)
 
     waits = delays(queues.written, queues.read, TICK_S, since=warm)
     p50_s, p99_s, p999_s = (waits.quantile(share) for share in _QUANTILES)
     return Outcome(
         shape=load.shape,
+        seed=seed,
         contender=contender.name,
         kind=contender.kind,
         mean_consumers=consumer_ticks / (ticks - warm),
@@ -136,7 +146,8 @@ def _readership(contender: Contender, load: Load, times: Times, seed: int) -> Re
     begin_with = math.ceil(load.shares[0].sum() / 0.7)
     match contender.kind:
         case "kcga":
-            return KcgaGroup(partitions, kcga_settings(contender), times, seed)
+            monitor = MONITOR.model_copy(update={"follow_rises": contender.follow_rises})
+            return KcgaGroup(partitions, kcga_settings(contender), times, seed, monitor)
         case "fixed":
             consumers = min(len(partitions), round(contender.value))
             return KafkaGroup(partitions, contender.option, consumers, fixed(consumers), times, seed)
@@ -160,7 +171,6 @@ def kcga_settings(contender: Contender) -> ControllerSettings:
         return ControllerSettings(
             consumer_capacity=CAPACITY,
             migration_weight=contender.value,
-            time_limit_s=PROVES_WITHIN_S,
             forecast=contender.forecast,
         )
     told = AUTHORS_HEADROOM * CAPACITY
@@ -168,7 +178,6 @@ def kcga_settings(contender: Contender) -> ControllerSettings:
         consumer_capacity=told,
         packing_capacity=told,
         engine=contender.option,
-        time_limit_s=PROVES_WITHIN_S,
         forecast=contender.forecast,
     )
 

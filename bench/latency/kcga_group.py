@@ -1,5 +1,5 @@
-"""kcga in the simulation: its real controller, its real solver and the machines of its real consumers, which take the
-measured times.
+"""kcga in the simulation: the windows of its real monitor, its real controller and solver, and the machines of its real
+consumers, which take the measured times.
 
 What is simulated is the world around them. A consumer ceases to read a partition when it obeys the stop (its batch is
 closed), acknowledges that when the batch is written and committed, and reads a new partition when it has taken it over.
@@ -30,18 +30,17 @@ from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, ConsumerReport, Standing
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
+from monitor.measure.estimates import SpeedEstimates
+from monitor.measure.growth import LogMeasurement
+from monitor.settings import MonitorSettings
 from solver import Status, solve
 
-WINDOW_S = 30.0
-"""Of the monitor: its speeds are means over so long, and so come late."""
-REPORT_EVERY_S = 1.0
-"""The monitor's interval."""
+MONITOR = MonitorSettings(topics=("^",))
+"""As it is unless something is set."""
 MESSAGE_S = 0.1
 """What a message takes from one component to another."""
 ANSWERS_AFTER_S = 0.5
 """The solver, whatever it takes here."""
-PROVES_WITHIN_S = 60.0
-"""What it has here: far more than it takes, so that an answer does not depend on how fast the machine is."""
 UNCOMMITTED_S = 4.0
 """How old what a consumer has read and not committed is, in the mean: half of its 5 s of gathering, and the writing. It
 counts as lag to those who look at commits."""
@@ -57,7 +56,7 @@ class KcgaGroup:
         settings: of the controller; heartbeats are switched off.
         times: what handovers take; each is drawn from these.
         seed: of the draws.
-        window_s: of the monitor.
+        monitor: the settings of the monitor.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class KcgaGroup:
         settings: ControllerSettings,
         times: Times,
         seed: int,
-        window_s: float = WINDOW_S,
+        monitor: MonitorSettings = MONITOR,
     ) -> None:
         self.readers: Readers = np.full(len(partitions), NOBODY)
         """Who reads each partition now."""
@@ -79,7 +78,9 @@ class KcgaGroup:
         self._partitions = partitions
         self._index: Mapping[TopicPartition, int] = {p: index for index, p in enumerate(partitions)}
         self._times = times
-        self._window_s = window_s
+        self._estimates = SpeedEstimates(monitor.window_s, monitor.hold_s, follows_rises=monitor.follow_rises)
+        self._estimates.follow(partitions)
+        self._interval_s = monitor.interval_s
         self._chance = Random(seed)
         timeouts = ("heartbeat_timeout_s", "ready_timeout_s", "acknowledge_timeout_s", "obey_timeout_s")
         patient = dict.fromkeys(timeouts, _NEVER_S)
@@ -101,20 +102,25 @@ class KcgaGroup:
         while self._due and self._due[0][0] <= now:
             at, _, happen = heapq.heappop(self._due)
             happen(at)
-        if now >= self._reported_at + REPORT_EVERY_S:
+        if now >= self._reported_at + self._interval_s:
             self._reported_at = now
             self._handle(SpeedsMeasured(now, self._measured(now, queues)))
 
     def _measured(self, now: float, queues: Queues) -> WriteSpeeds:
-        """What the monitor tells: mean speeds of its window, and the lag by the commits."""
-        speeds = dict(zip(self._partitions, queues.speeds(self._window_s).tolist(), strict=True))
+        """What the monitor tells: speeds by its windows, and the lag by the commits."""
+        self._estimates.add(
+            (partition, LogMeasurement(now, topic_id=partition.topic, leader=1, stored_bytes=round(size)))
+            for partition, size in zip(self._partitions, queues.so_far.tolist(), strict=True)
+        )
+        speeds = {p: speed.bytes_per_s for p, speed in self._estimates.speeds(now).items() if speed is not None}
         lags = {
             partition: Lag(
-                round(waiting / RECORD_BYTES), waiting, waiting / speeds[partition] if speeds[partition] else None
+                round(waiting / RECORD_BYTES), waiting, waiting / speed if (speed := speeds.get(partition)) else None
             )
             for partition, waiting in zip(self._partitions, queues.uncommitted(UNCOMMITTED_S).tolist(), strict=True)
         }
-        return WriteSpeeds(now, speeds, lags=lags, window_s=self._window_s)
+        unknown = self._index.keys() - speeds.keys()
+        return WriteSpeeds(now, speeds, unknown=frozenset(unknown), lags=lags, window_s=self._estimates.window_s)
 
     def _later(self, at: float, happen: Callable[[float], None]) -> None:
         self._scheduled += 1

@@ -1,25 +1,29 @@
 """The page: what was compared and how, the figures, and an account of where kcga is better and where it is not."""
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
-from bench.figures import markdown_table, run_facts
+from bench.figures import interval, markdown_table, percent, run_facts
 from bench.latency.autoscalers import HPA_STABILISATION_S, HPA_SYNC_S, HPA_TOLERANCE, FlinkSettings
 from bench.latency.contenders import (
     CAPACITY,
     FLINK_RESTART_S,
     FLINK_TUNED,
     TICK_S,
+    UNEVENNESS,
     WARM_UP_S,
     Outcome,
 )
 from bench.latency.kafka_group import HEARTBEAT_S
-from bench.latency.kcga_group import ANSWERS_AFTER_S, MESSAGE_S, PROVES_WITHIN_S, RECORD_BYTES, UNCOMMITTED_S, WINDOW_S
+from bench.latency.kcga_group import ANSWERS_AFTER_S, MESSAGE_S, MONITOR, RECORD_BYTES, UNCOMMITTED_S
 from bench.latency.shapes import PARTITIONS, STEP_S
 from bench.latency.times import Times
 from bench.quiet import LoadBefore
 
 REFERENCE = "kcga exact@0.5"
 """kcga as it is unless something is set."""
+WINDOW = f"{REFERENCE} window"
+"""Without `follow_rises`: speeds are means over the whole window, as the paper's."""
 AHEAD = f"{REFERENCE} ahead"
 """With `forecast`."""
 TIMES_LOWER = 10
@@ -37,36 +41,86 @@ _HEADINGS = (
 )
 
 
-def _proven(unproven: int) -> str:
+def _proven(outcomes: Sequence[Outcome]) -> str:
+    unproven = sum(outcome.unproven for outcome in outcomes)
     if unproven:
-        return f"{unproven:,} are not proven within {PROVES_WITHIN_S:g} s, and depend on how fast the machine is"
+        return (
+            f"{unproven:,} are not known to be as good as was asked for when the time limit is over, as on any machine "
+            "of its speed"
+        )
     return "each proven: no figure depends on how fast the machine is, or on what else it does"
 
 
-def page_of(outcomes: Sequence[Outcome], seed: int, minutes: float, times: Times, before: LoadBefore, plot: str) -> str:
+def page_of(
+    outcomes: Sequence[Outcome], seeds: Sequence[int], minutes: float, times: Times, before: LoadBefore, plot: str
+) -> str:
     shapes = list(dict.fromkeys(outcome.shape for outcome in outcomes))
+    first = [outcome for outcome in outcomes if outcome.seed == seeds[0]]
     facts = [
-        ("Seed", str(seed)),
+        ("Seed", f"{seeds[0]}; of what settings gain {seeds[0]} to {seeds[-1]}"),
         ("Loads", f"{PARTITIONS} partitions, {minutes:g} minutes of which the first {WARM_UP_S / 60:g} do not count"),
         ("Measured times", f"{times.words}; {times.source}"),
-        ("Exact answers", _proven(sum(outcome.unproven for outcome in outcomes))),
+        ("Exact answers", _proven(outcomes)),
     ]
     sections = [
         "# From produce to read: kcga beside what users have today",
         "How long records wait until somebody reads them, and how many consumers that takes. A simulation: its queues "
-        "are exact, kcga's controller and solver are the real ones, and what handovers take was measured.",
+        "are exact, the windows of kcga's monitor, its controller and its solver are the real ones, and what handovers "
+        "take was measured.",
         run_facts("bench.latency", before, facts),
         f"![Consumer-hours against p99]({plot})",
         "## In short",
-        "\n".join(f"- {sentence}" for sentence in _in_short(outcomes, shapes)),
+        "\n".join(f"- {sentence}" for sentence in _in_short(first, shapes)),
+        "## What settings gain",
+        f"Over {len(seeds)} seeds: the mean, and the 95 % interval of the mean by Student's t, each beside "
+        f"`{WINDOW}` on the same load, which has neither `monitor.follow_rises` nor `controller.forecast`: its speeds "
+        "are means over the whole window, as the paper's.",
+        settings_table(outcomes, shapes),
         "## Where kcga loses",
-        "\n".join(f"- {sentence}" for sentence in _losses(outcomes, shapes)),
+        "\n".join(f"- {sentence}" for sentence in _losses(first, shapes)),
         "## Figures",
     ]
     for shape in shapes:
-        sections += [f"### {shape}", table([outcome for outcome in outcomes if outcome.shape == shape])]
+        sections += [f"### {shape}", table([outcome for outcome in first if outcome.shape == shape])]
     sections += ["## The model", _model()]
     return "\n\n".join(sections) + "\n"
+
+
+def settings_table(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> str:
+    """What the settings make of each load, over all seeds."""
+    rows = []
+    for shape in shapes:
+        plain = _all_of(outcomes, shape, WINDOW)
+        for setting, name in (("follow_rises", REFERENCE), ("and forecast", AHEAD)):
+            given = _all_of(outcomes, shape, name)
+            due, held = sum(o.forecasts for o in given), sum(o.forecasts_held for o in given)
+            rows.append(
+                (
+                    shape,
+                    setting,
+                    _share([o.consumer_hours / p.consumer_hours - 1 for o, p in zip(given, plain, strict=True)]),
+                    f"{fmean(o.p99_s for o in plain):.1f} to {fmean(o.p99_s for o in given):.1f}",
+                    f"{fmean(o.p999_s for o in plain):.1f} to {fmean(o.p999_s for o in given):.1f}",
+                    _seconds([o.p999_s - p.p999_s for o, p in zip(given, plain, strict=True)]),
+                    f"{fmean(o.migrations for o in plain):.0f} to {fmean(o.migrations for o in given):.0f}",
+                    f"{held / due:.0%} of {due:,}" if due else "",
+                )
+            )
+    headings = (
+        "load", "setting", "consumer-hours", "p99 [s]", "p99.9 [s]", "change of p99.9 [s]", "migrations",
+        "forecasts that held",
+    )  # fmt: skip
+    return markdown_table(headings, rows)
+
+
+def _share(values: Sequence[float]) -> str:
+    mean, half = interval(values)
+    return f"{100 * mean:+.1f} ± {percent(half, 1)} %"
+
+
+def _seconds(values: Sequence[float]) -> str:
+    mean, half = interval(values)
+    return f"{mean:+.1f} ± {half:.1f}"
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
@@ -93,7 +147,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 def _in_short(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> Iterator[str]:
     """The claims, each worked out from the figures."""
     for shape in shapes:
-        ours = _reference(outcomes, shape)
+        ours = reference(outcomes, shape)
         as_many = [o for o in outcomes if o.shape == shape and o.kind == "fixed" and "+" not in o.contender]
         best = min(as_many, key=lambda o: o.p99_s)
         verdict = "at least" if best.p99_s >= TIMES_LOWER * ours.p99_s else "not"
@@ -101,15 +155,8 @@ def _in_short(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> Iterator[st
             f"{shape}: p99 {ours.p99_s:.1f} s, against {best.p99_s:.1f} s of Kafka's group with as many consumers "
             f"({best.contender}): {verdict} {TIMES_LOWER} times lower."
         )
-    for shape in shapes:
-        ours, ahead = _reference(outcomes, shape), _of(outcomes, shape, AHEAD)
-        held = f", and {ahead.forecasts_held / ahead.forecasts:.0%} of its forecasts held" if ahead.forecasts else ""
-        yield (
-            f"{shape}: looking ahead takes {ahead.consumer_hours / ours.consumer_hours:.3f} times the consumer-hours, "
-            f"for a p99.9 of {ahead.p999_s:.1f} s against {ours.p999_s:.1f} s{held}."
-        )
     for name in dict.fromkeys(o.contender for o in outcomes if o.kind == "lag"):
-        pairs = [(_reference(outcomes, shape), _of(outcomes, shape, name)) for shape in shapes]
+        pairs = [(reference(outcomes, shape), _of(outcomes, shape, name)) for shape in shapes]
         better = sum(_is_better(ours, other) for ours, other in pairs)
         hours = [other.consumer_hours / ours.consumer_hours for ours, other in pairs]
         yield (
@@ -123,7 +170,7 @@ def _losses(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> Iterator[str]
     """Whatever has fewer consumer-hours, or a lower p99 or p99.9, than kcga as it is unless something is set."""
     found = False
     for shape in shapes:
-        ours = _reference(outcomes, shape)
+        ours = reference(outcomes, shape)
         for other in (o for o in outcomes if o.shape == shape and o.kind != "kcga"):
             advantages = []
             if other.consumer_hours < ours.consumer_hours:
@@ -156,12 +203,18 @@ def _is_better(ours: Outcome, other: Outcome) -> bool:
     return ours.consumer_hours < other.consumer_hours and ours.p99_s < other.p99_s
 
 
-def _reference(outcomes: Sequence[Outcome], shape: str) -> Outcome:
+def reference(outcomes: Sequence[Outcome], shape: str) -> Outcome:
+    """Of kcga as it is unless something is set."""
     return _of(outcomes, shape, REFERENCE)
 
 
 def _of(outcomes: Sequence[Outcome], shape: str, name: str) -> Outcome:
-    return next(o for o in outcomes if o.shape == shape and o.contender == name)
+    return _all_of(outcomes, shape, name)[0]
+
+
+def _all_of(outcomes: Sequence[Outcome], shape: str, name: str) -> list[Outcome]:
+    """In the order of the seeds."""
+    return [o for o in outcomes if o.shape == shape and o.contender == name]
 
 
 def _model() -> str:
@@ -172,19 +225,19 @@ def _model() -> str:
             f"A record is read when its consumer, which reads {CAPACITY / 1e6:g} MB/s, comes to it. A consumer shares "
             "its capacity fairly among its partitions. The gathering of a batch and its way into the lake are not in "
             "these figures: they are the same for everyone, and come on top.",
-            f"Speeds change every {STEP_S:g} s. Time goes in ticks of {TICK_S:g} s, within which the curves of what is "
-            "written and read are straight; the quantiles over all bytes follow from the curves. What is not read at "
-            "the end counts with its age then.",
+            f"Speeds change every {STEP_S:g} s. Time goes in ticks of {TICK_S:g} s; what is written in one varies by "
+            f"{UNEVENNESS:.0%} (standard deviation of a gamma distribution), as producers send batches, and within it "
+            "the curves of what is written and read are straight. The quantiles over all bytes follow from the curves. "
+            "What is not read at the end counts with its age then.",
             f"Records of {RECORD_BYTES:,} bytes. A partition without a reader counts as unread, whether or not "
             "anything is written to it.",
             f"kcga: the real controller with its default settings (`exact@0.5` is what it does unless something is "
-            f"set; `ahead` is with `forecast`), except that the solver answers after "
-            f"{ANSWERS_AFTER_S:g} s, whatever it takes here. The "
-            f"monitor's speeds are means over {WINDOW_S:g} s, so kcga learns of a change late; a message takes "
-            f"{MESSAGE_S:g} s. The time of each stop, start and creation is drawn from those measured. Consumers count "
-            "from creation to end. mbfp and mwf are "
-            "told 0.75 of the capacity, as by the paper's authors; where their plan breaks a rule of the controller, "
-            "the plan by rule is taken.",
+            f"set; `window` is without `follow_rises`, `ahead` with `forecast`), except that the solver answers "
+            f"after {ANSWERS_AFTER_S:g} s, whatever it takes here. The monitor's speeds are means over "
+            f"{MONITOR.window_s:g} s, so kcga learns of a change late; a message takes {MESSAGE_S:g} s. The time of "
+            "each stop, start and creation is drawn from those measured. Consumers count from creation to end. mbfp "
+            "and mwf are told 0.75 of the capacity, as by the paper's authors; where their plan breaks a rule of the "
+            "controller, the plan by rule is taken.",
             "Kafka's group (`kafka-range`, `kafka-sticky`): the classic protocol and assignors, checked against "
             "Kafka 4.3.1. A fixed group never moves anything. Range divides each topic by itself: of topics with ten "
             "partitions, no more than ten consumers get any. As many consumers: kcga's mean, rounded up; +60 %: as "

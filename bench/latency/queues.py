@@ -48,6 +48,12 @@ class Queues:
         self._now = 0
 
     @property
+    def so_far(self) -> Figures:
+        """What was written to each partition until now, in bytes."""
+        written: Figures = self.written[self._now]
+        return written
+
+    @property
     def backlog(self) -> Figures:
         """What waits in each partition now, in bytes."""
         backlog: Figures = self.written[self._now] - self.read[self._now]

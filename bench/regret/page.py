@@ -7,7 +7,20 @@ from statistics import fmean
 
 from bench.figures import interval, markdown_table, percent, run_facts
 from bench.quiet import LoadBefore
-from bench.regret.policies import DECIDED, SHARES, WARM_UP, WEIGHTS, Outcome, Span, exact
+from bench.regret.policies import (
+    DECIDED,
+    DECIDED_AHEAD,
+    HORIZONS,
+    LINE,
+    LOOKS,
+    SHARES,
+    WARM_UP,
+    WEIGHTS,
+    Outcome,
+    Span,
+    ahead,
+    exact,
+)
 from heuristics import HEURISTICS
 
 _WITH_SHARE = "exact@lambda'/share"
@@ -44,7 +57,10 @@ def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: f
         "less: the bound lets each window begin as it likes, and takes the relaxation for whole consumers.",
         "`exact@x` decides each step with lambda x, to its optimum, whatever lambda is paid. `lambda'` is the x, and "
         "`share` the share of a consumer up to which it is given partitions, that cost least on the *other* seeds of "
-        "the load: a policy that knows what kind of load it has, and no more.",
+        "the load: a policy that knows what kind of load it has, and no more. `known` and `line` decide with a lambda' "
+        "and leave room for what all partitions together are to grow by in the next steps, both chosen in the same "
+        f"way: `known` knows it, and so shows what the best forecast would gain; `line` goes by the line through the "
+        f"newest {LINE} steps.",
         run_facts("bench.regret", before, facts),
     ]
     for load, of_load in loads.items():
@@ -55,6 +71,7 @@ def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: f
 def _of_load(outcomes: Sequence[Outcome]) -> list[str]:
     plain = [exact(weight) for weight in DECIDED]
     filled = [exact(*each) for each in product(DECIDED, SHARES)]
+    looking = {look: [*plain, *(ahead(*each) for each in product(DECIDED_AHEAD, [look], HORIZONS))] for look in LOOKS}
     headings = ["lambda", *(f"{weight:g}" for weight in WEIGHTS)]
 
     def regrets(pick: Mapping[float, Sequence[str]]) -> list[str]:
@@ -78,6 +95,7 @@ def _of_load(outcomes: Sequence[Outcome]) -> list[str]:
         "exact@lambda": {weight: [exact(weight)] * len(outcomes) for weight in WEIGHTS},
         "exact@lambda'": {weight: chosen(outcomes, weight, plain) for weight in WEIGHTS},
         _WITH_SHARE: {weight: chosen(outcomes, weight, filled) for weight in WEIGHTS},
+        **{f"exact@lambda'/{look}": {w: chosen(outcomes, w, looking[look]) for w in WEIGHTS} for look in LOOKS},
     }
     others = {name: picks[name] for name in list(picks)[1:]} | {name: always(name) for name in filled}
     sections = [

@@ -1,6 +1,6 @@
 """What policies make of a load, and what the load costs at least: by step, and within windows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -13,8 +13,9 @@ from cli.packing.engine_spec import EngineSpec
 from cli.packing.simulation import Answer, Simulation
 from domain.assignment import Assignment
 from domain.partitions import TopicPartition
+from domain.rscore import rscore
 from heuristics import HEURISTICS
-from solver import Status
+from solver import Problem, Status, solve
 
 LIMIT_S = 600.0
 """Of one call: every answer is a proven optimum, so none depends on how fast the machine is."""
@@ -27,6 +28,14 @@ WEIGHTS = (0.5, 1.0, 2.0, 4.0)
 DECIDED = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 """Each lambda' that is decided with."""
 SHARES = (1.0, 0.95)
+DECIDED_AHEAD = (0.5, 1.0, 2.0)
+"""Each lambda' that is decided with where there is room for what comes."""
+HORIZONS = (1, 3)
+"""The steps that are looked ahead."""
+LINE = 4
+"""The steps that a line goes through."""
+LEAST_SHARE = 0.6
+"""A consumer is packed up to that at least, however much is to come."""
 CLOSE = 0.005
 """The bound is searched for until it is that close to the relaxation's optimum, as a share of it."""
 
@@ -88,6 +97,68 @@ def replay(name: str, sizes: Floats, seed: int) -> Course:
         rscore=sum(answer.rscore for answer in told[1:]),
         assignments=tuple(assignment for _, assignment in answers),
         proven=name in HEURISTICS or all(answer.status is Status.OPTIMAL for answer in told),
+    )
+
+
+def known(sizes: Floats, horizon: int) -> Floats:
+    """At each step, what all partitions together come to in the next ones at most, over what they are."""
+    totals = sizes.sum(axis=1)
+    highest = [totals[step : step + horizon + 1].max() for step in range(len(totals))]
+    growth: Floats = np.array(highest) / totals
+    return growth
+
+
+def foreseen(sizes: Floats, horizon: int) -> Floats:
+    """The same by the line through the newest `LINE` steps, where that rises."""
+    totals = sizes.sum(axis=1)
+    slopes = np.zeros(len(totals))
+    places = np.arange(LINE) - (LINE - 1) / 2
+    slopes[LINE - 1 :] = np.lib.stride_tricks.sliding_window_view(totals, LINE) @ places / (places @ places)
+    growth: Floats = 1 + np.maximum(0.0, horizon * slopes) / totals
+    return growth
+
+
+LOOKS: Mapping[str, Callable[[Floats, int], Floats]] = {"known": known, "line": foreseen}
+"""What tells how much is to come."""
+
+
+def replay_ahead(weight: float, growth: Floats, sizes: Floats, seed: int) -> Course:
+    """`exact@weight` that gives consumers partitions up to what leaves room for the growth of the load.
+
+    What a consumer has it keeps while it fits.
+
+    Args:
+        weight: lambda', decided with.
+        growth: at each step, what the load comes to over what it is.
+        sizes: as in `replay`.
+        seed: as in `replay`.
+    """
+    names = [TopicPartition("topic", number) for number in range(sizes.shape[1])]
+    shares = np.maximum(LEAST_SHARE, 1 / growth)
+    assignments = [Assignment()]
+    rscores, proven = [], True
+    for row, share in zip(sizes.tolist(), shares.tolist(), strict=True):
+        speeds = dict(zip(names, row, strict=True))
+        current = assignments[-1]
+        problem = Problem(
+            speeds=speeds,
+            capacity=1.0,
+            packing_capacity=share,
+            current=current,
+            migration_weight=weight,
+            time_limit_s=LIMIT_S,
+            seed=seed,
+        )
+        solution = solve(problem)
+        proven = proven and solution.status is Status.OPTIMAL
+        rscores.append(rscore(current.migrations_to(solution.assignment), speeds, 1.0))
+        assignments.append(solution.assignment)
+    counted = assignments[1 + WARM_UP :]
+    return Course(
+        consumers=float(sum(len(assignment.consumers) for assignment in counted)),
+        rscore=sum(rscores[WARM_UP + 1 :]),
+        assignments=tuple(counted),
+        proven=proven,
     )
 
 
@@ -171,10 +242,18 @@ def exact(weight: float, share: float = 1.0) -> str:
     return f"exact@{weight:g}" + ("" if share == 1 else f"/{share:g}")
 
 
+def ahead(weight: float, look: str, horizon: int) -> str:
+    return f"{exact(weight)} {look} {horizon}"
+
+
 def perform(job: Job) -> Outcome:
     sizes = LOADS[job.load](job.partitions, WARM_UP + job.span.steps, job.seed)
     names = [*HEURISTICS, *(exact(*each) for each in product(DECIDED, SHARES))]
     courses = {name: replay(name, sizes, job.seed) for name in names}
+    for look, growing in LOOKS.items():
+        for weight, horizon in product(DECIDED_AHEAD, HORIZONS):
+            course = replay_ahead(weight, growing(sizes, horizon), sizes, job.seed)
+            courses[ahead(weight, look, horizon)] = course
     first = [courses[name] for name in ("mwf", *(exact(weight) for weight in DECIDED))]
     return Outcome(
         load=job.load,

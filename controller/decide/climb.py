@@ -8,7 +8,7 @@ plan of a climb is too small by the time it is carried out, and partitions move 
 from collections import deque
 from collections.abc import Mapping
 from itertools import pairwise, starmap
-from operator import lt
+from operator import sub
 
 from domain.partitions import TopicPartition
 
@@ -42,7 +42,8 @@ class Climb:
     def most(self, acting_s: float) -> dict[TopicPartition, float]:
         """The speed of each partition that climbs once a plan that is made now is carried out, in bytes/s.
 
-        How late speeds are is left out: a climb is short, and more of it than was seen is not foreseen.
+        It goes on by the smallest of the steps that were seen: a jump, which is one large step, is no climb. How late
+        speeds are is left out: a climb is short, and more of it than was seen is not foreseen.
 
         Args:
             acting_s: what that takes.
@@ -50,12 +51,12 @@ class Climb:
         if len(self._speeds) <= STEPS:
             return {}
         rows = [speeds for _, speeds in self._speeds]
-        ahead = acting_s / (self._speeds[-1][0] - self._speeds[0][0])
+        steps_ahead = acting_s * STEPS / (self._speeds[-1][0] - self._speeds[0][0])
         climbing = {}
         for partition, speed in rows[-1].items():
             course = [row[partition] for row in rows if partition in row]
-            if len(course) == len(rows) and all(starmap(lt, pairwise(course))):
-                growth = min(MOST_SHARE * speed, (speed - course[0]) * ahead)
-                if growth >= LEAST_SHARE * speed:
+            if len(course) == len(rows):
+                growth = min(MOST_SHARE * speed, steps_ahead * min(starmap(sub, pairwise(reversed(course)))))
+                if growth > 0 and growth >= LEAST_SHARE * speed:
                     climbing[partition] = speed + growth
         return climbing

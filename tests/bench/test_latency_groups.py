@@ -8,7 +8,7 @@ import pytest
 from bench.latency.autoscalers import FlinkSettings
 from bench.latency.flink_job import FlinkJob
 from bench.latency.kafka_group import HEARTBEAT_S, SYNC_S, KafkaGroup
-from bench.latency.kcga_group import ANSWERS_AFTER_S, MESSAGE_S, REPORT_EVERY_S, WINDOW_S, KcgaGroup
+from bench.latency.kcga_group import ANSWERS_AFTER_S, MESSAGE_S, MONITOR, KcgaGroup
 from bench.latency.queues import NOBODY, Queues, Readers
 from bench.latency.times import Times
 from controller.settings import ControllerSettings
@@ -92,7 +92,7 @@ def test_kcga_creates_a_consumer_and_starts_everything_on_it() -> None:
     group = KcgaGroup(FOUR, CONTROLLER, TIMES, seed=1)
     until_read = TIMES.creation_s[0] + MESSAGE_S + MESSAGE_S + TIMES.start_s[0]
     unread = unread_s(group, [1.0] * 4, 60, capacity=10.0)
-    assert unread == pytest.approx([REPORT_EVERY_S + until_read] * 4, abs=3 * TICK_S)
+    assert unread == pytest.approx([MONITOR.interval_s + until_read] * 4, abs=3 * TICK_S)
     assert group.consumers == 1
     assert group.migrations == 0
 
@@ -153,4 +153,4 @@ def test_kcga_learns_of_a_rise_as_late_as_the_window_makes_it() -> None:
         queues.advance(np.array([1.0, 1.0, 1.0, 1.0 if at < 100 else 15.0]), group.readers)
     # The sum rises from 4 to 18, so the mean of the window is above 10 after 6/14 of it.
     assert noticed_at is not None
-    assert noticed_at == pytest.approx(100 + WINDOW_S * 6 / 14 + ANSWERS_AFTER_S, abs=1.0 + 2 * TICK_S)
+    assert noticed_at == pytest.approx(100 + MONITOR.window_s * 6 / 14 + ANSWERS_AFTER_S, abs=1.0 + 2 * TICK_S)
