@@ -45,7 +45,7 @@ class MonitorSettings(BaseModel):
     follow_rises: bool = True
     """Whether the speed of a partition that is written faster than before is that of since then, not that of the whole
     window: once each of the newest measurements was faster than all before. So the group grows sooner; a fall still
-    takes the window."""
+    takes the window. Without it a speed is the paper's. See `docs/decisions/0028-rises.md`."""
     hold_s: Annotated[float, Field(ge=0, le=3600)] = 15.0
     """How long a partition that cannot be measured keeps its last good speed; afterwards it is unknown."""
     discovery_interval_s: Annotated[float, Field(ge=0.05, le=3600)] = 5.0

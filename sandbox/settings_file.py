@@ -52,7 +52,6 @@ decisions = {text(services.prefix + "controller.decisions")}
 topics = [{topics}]
 # A shorter window than the paper's 30 s: the story is over within two minutes.
 window_s = 15
-follow_rises = true
 
 [controller]
 consumer_capacity = {CONSUMER_CAPACITY}

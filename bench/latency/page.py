@@ -45,8 +45,8 @@ def _proven(outcomes: Sequence[Outcome]) -> str:
     unproven = sum(outcome.unproven for outcome in outcomes)
     if unproven:
         return (
-            f"{unproven:,} are not known to be as good as was asked for when the time limit is over, as on any machine "
-            "of its speed"
+            f"{unproven:,} were cut short by the time limit, which users have, too: what comes of them depends on how "
+            "fast the machine is"
         )
     return "each proven: no figure depends on how fast the machine is, or on what else it does"
 

@@ -13,6 +13,7 @@ from bench.latency.queues import NOBODY, Queues, Readers
 from bench.latency.times import Times
 from controller.settings import ControllerSettings
 from domain.partitions import TopicPartition
+from monitor.measure.estimates import LEAST_SHARE
 
 TICK_S = 0.1
 TIMES = Times("made up", creation_s=(5.0,), stop_s=(2.0,), start_s=(1.0,))
@@ -141,8 +142,16 @@ def test_a_partition_that_moves_to_a_new_consumer_is_read_where_it_was_until_tha
     assert group.consumers == 2
 
 
-def test_kcga_learns_of_a_rise_as_late_as_the_window_makes_it() -> None:
-    group = KcgaGroup(FOUR, CONTROLLER, TIMES, seed=1)
+@pytest.mark.parametrize(
+    ("follow_rises", "share_of_window"),
+    [
+        (False, 6 / 14),  # the sum rises from 4 to 18, so the mean of the window is above 10 after that
+        (True, LEAST_SHARE),
+    ],
+)
+def test_kcga_learns_of_a_rise_as_late_as_the_window_makes_it(follow_rises: bool, share_of_window: float) -> None:
+    monitor = MONITOR.model_copy(update={"follow_rises": follow_rises})
+    group = KcgaGroup(FOUR, CONTROLLER, TIMES, seed=1, monitor=monitor)
     queues = Queues(4, 4000, TICK_S, 10.0)
     noticed_at = None
     for tick in range(4000):
@@ -151,6 +160,6 @@ def test_kcga_learns_of_a_rise_as_late_as_the_window_makes_it() -> None:
         if noticed_at is None and group.consumers == 2:
             noticed_at = at
         queues.advance(np.array([1.0, 1.0, 1.0, 1.0 if at < 100 else 15.0]), group.readers)
-    # The sum rises from 4 to 18, so the mean of the window is above 10 after 6/14 of it.
     assert noticed_at is not None
-    assert noticed_at == pytest.approx(100 + MONITOR.window_s * 6 / 14 + ANSWERS_AFTER_S, abs=1.0 + 2 * TICK_S)
+    late_s = share_of_window * monitor.window_s + ANSWERS_AFTER_S
+    assert noticed_at == pytest.approx(100 + late_s, abs=monitor.interval_s + 2 * TICK_S)

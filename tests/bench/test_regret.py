@@ -15,7 +15,17 @@ from bench.figures import interval
 from bench.regret.__main__ import main
 from bench.regret.foresight import Floats, Window, bound, items_of
 from bench.regret.loads import LOADS
-from bench.regret.policies import WARM_UP, WEIGHTS, Span, least, replay, trajectories
+from bench.regret.policies import (
+    WARM_UP,
+    WEIGHTS,
+    Span,
+    foreseen,
+    known,
+    least,
+    replay,
+    replay_ahead,
+    trajectories,
+)
 
 
 @st.composite
@@ -114,11 +124,34 @@ def test_what_two_windows_share_is_counted_once() -> None:
     assert prices.tolist() == [1.0] * 7
 
 
+def test_what_is_to_come_is_known_or_goes_on_along_a_line() -> None:
+    totals = [10.0, 11, 12, 13, 14, 10, 10]
+    sizes = np.array([[total / 2] * 2 for total in totals])
+    assert (known(sizes, 1) * totals).tolist() == pytest.approx([11, 12, 13, 14, 14, 10, 10])
+    assert (known(sizes, 3) * totals).tolist() == pytest.approx([13, 14, 14, 14, 14, 10, 10])
+    # Through 10, 11, 12, 13 it rises by 1; through 12, 13, 14, 10 it falls.
+    assert (foreseen(sizes, 2) * totals).tolist() == pytest.approx([10, 11, 12, 15, 16, 10, 10])
+
+
+def test_without_growth_there_is_no_room_and_with_it_nobody_is_given_more_than_leaves_it() -> None:
+    sizes = LOADS["ramps"](9, WARM_UP + 4, 1)
+    steady = np.ones(len(sizes))
+    assert replay_ahead(1.0, steady, sizes, 1).cost(1.0) == pytest.approx(replay("exact@1", sizes, 1).cost(1.0))
+    course = replay_ahead(1.0, 1.25 * steady, sizes, 1)
+    for before, now, row in zip(course.assignments, course.assignments[1:], sizes[WARM_UP + 1 :], strict=False):
+        loads = now.loads({partition: row[partition.partition] for partition in now})
+        receiving = {now[partition] for partition in now if before.get(partition) != now[partition]}
+        assert receiving
+        for consumer in receiving:
+            assert loads[consumer] <= 0.8 + 1e-9 or len(now.by_consumer[consumer]) == 1
+
+
 @pytest.mark.parametrize("load", LOADS)
 def test_no_policy_pays_less_than_the_bound(load: str) -> None:
     span = Span(windows=2, changes=2)
     sizes = LOADS[load](7, WARM_UP + span.steps, 3)
     courses = [replay(name, sizes, 3) for name in ("bfd", "mwf", "exact@0.5", "exact@2/0.95")]
+    courses.append(replay_ahead(1.0, known(sizes, 2), sizes, 3))
     found = least(sizes, WEIGHTS, span, courses, rounds=10, close=0.001)
     assert all(course.proven for course in courses)
     for weight, (value, relaxed) in found.items():

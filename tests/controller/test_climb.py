@@ -30,6 +30,10 @@ def test_what_climbs_leads_as_far_as_acting_takes() -> None:
     assert told([100, 105, 110, 115, 120], [100, 105, 110, 110, 120]).most(2 * ACTING_S) == {P: 220}
 
 
+def test_after_a_jump_it_goes_on_by_the_smallest_of_the_steps() -> None:
+    assert told([100, 105, 110, 115, 400]).most(ACTING_S) == {P: 450}
+
+
 def test_it_leads_to_no_more_than_twice_as_much() -> None:
     assert told([0, 100, 200, 300, 400]).most(ACTING_S) == {P: 800}
 
