@@ -134,10 +134,10 @@ def test_what_is_to_come_is_known_or_goes_on_along_a_line() -> None:
 
 
 def test_without_growth_there_is_no_room_and_with_it_nobody_is_given_more_than_leaves_it() -> None:
-    sizes = LOADS["walk, delta 10"](9, WARM_UP + 8, 1)
+    sizes = 0.7 * LOADS["diurnal weeks"](12, WARM_UP + 8, 1)
     steady = np.ones(len(sizes))
-    assert replay_ahead(1.0, steady, sizes, 1).cost(1.0) == pytest.approx(replay("exact@1", sizes, 1).cost(1.0))
-    course = replay_ahead(1.0, 1.25 * steady, sizes, 1)
+    assert replay_ahead(0.5, steady, sizes, 1).cost(0.5) == pytest.approx(replay("exact@0.5", sizes, 1).cost(0.5))
+    course = replay_ahead(0.5, 1.25 * steady, sizes, 1)
     assert course.rscore > 0
     for (before, now), row in zip(pairwise(course.assignments), sizes[WARM_UP + 1 :].tolist(), strict=True):
         loads = now.loads({partition: row[partition.partition] for partition in now})
