@@ -133,8 +133,7 @@ def test_the_release_before_is_upgraded_and_comes_back(
 ) -> None:
     """Its controller and its consumers; then this version's, which replace them; then its controller over these."""
     of_before = {"PYTHONPATH": str(release_before), "PYTHONSAFEPATH": "1"}
-    for unknown_to_it in ("follow_rises = true\n", "forecast = true\n"):
-        change(group, unknown_to_it, "")
+    change(group, "forecast = true\n", "")  # unknown to it
     for component in ("controller", "monitor"):
         group.begin(component, of_before)
     group.wait("two read", lambda: len(group.readers) == 2)
