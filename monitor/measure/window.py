@@ -5,7 +5,7 @@ apart. It is never negative, and it is None (unknown) where it cannot be known.
 
 The queue holds, for each measurement, the bytes appended since the oldest: a sum that only grows, whatever happens to
 the log's size. As long as nothing is deleted, it is the size itself, and the speed is the paper's
-`(last size - first size) / time between them`; with `follows_rises` the first is the one that the newest rise begins at.
+`(last size - first size) / time between them`. With `follows_rises` the first is where the newest rise begins.
 """
 
 import math
