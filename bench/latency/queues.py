@@ -80,7 +80,7 @@ class Queues:
         return waiting
 
     def speeds(self, window_s: float) -> Figures:
-        """Each partition's mean write speed over the last `window_s`, in bytes/s, as the monitor measures it."""
+        """Each partition's mean write speed over the last `window_s`, in bytes/s."""
         ticks = min(self._now, max(1, round(window_s / self.tick_s)))
         if not ticks:
             return np.zeros(self.written.shape[1])

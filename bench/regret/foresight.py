@@ -279,7 +279,7 @@ def bound(
     for number in range(rounds + 1):
         point = program.relax(Deadline.after(_PATIENCE_S), dual=False)
         if point is None:
-            raise RuntimeError("the relaxation has no solution: the pool does not cover every partition at every step")
+            raise RuntimeError("no solution of the relaxation: the pool does not cover all, or GLOP gave up")
         best = replace(best, relaxed=point.objective)
         if number == rounds or best.relaxed - best.value <= close * best.relaxed:
             break

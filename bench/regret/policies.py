@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Self
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from bench.regret.foresight import Floats, Trajectory, Window, bound
 from bench.regret.loads import LOADS
 from cli.files.stream_file import Measurement
 from cli.packing.engine_spec import EngineSpec
-from cli.packing.simulation import Answer, Simulation
+from cli.packing.simulation import Simulation
 from domain.assignment import Assignment
 from domain.partitions import TopicPartition
 from domain.rscore import rscore
@@ -79,24 +80,29 @@ class Course:
     assignments: tuple[Assignment, ...]
     proven: bool
 
+    @classmethod
+    def counted(cls, assignments: Sequence[Assignment], rscores: Sequence[float], *, proven: bool) -> Self:
+        """Of all steps: the first `WARM_UP` are not counted, nor is what moves after the last of them."""
+        return cls(
+            consumers=float(sum(len(assignment.consumers) for assignment in assignments[WARM_UP:])),
+            rscore=sum(rscores[WARM_UP + 1 :]),
+            assignments=tuple(assignments[WARM_UP:]),
+            proven=proven,
+        )
+
     def cost(self, weight: float) -> float:
         return self.consumers + weight * self.rscore
 
 
 def replay(name: str, sizes: Floats, seed: int) -> Course:
-    """A policy, named as in `kcga simulate`, on a load: partitions (columns) at each step (rows), in consumers.
-
-    The first `WARM_UP` steps are not counted, nor is what moves after the last of them.
-    """
+    """A policy, named as in `kcga simulate`, on a load: partitions (columns) at each step (rows), in consumers."""
     names = [TopicPartition("topic", number) for number in range(sizes.shape[1])]
     stream = [Measurement(step, dict(zip(names, row, strict=True))) for step, row in enumerate(sizes.tolist())]
-    answers = list(Simulation(1.0, LIMIT_S, seed).replay(EngineSpec.parse(name), stream))[WARM_UP:]
-    told: list[Answer] = [answer for answer, _ in answers]
-    return Course(
-        consumers=float(sum(answer.consumers for answer in told)),
-        rscore=sum(answer.rscore for answer in told[1:]),
-        assignments=tuple(assignment for _, assignment in answers),
-        proven=name in HEURISTICS or all(answer.status is Status.OPTIMAL for answer in told),
+    answers = list(Simulation(1.0, LIMIT_S, seed).replay(EngineSpec.parse(name), stream))
+    return Course.counted(
+        [assignment for _, assignment in answers],
+        [answer.rscore for answer, _ in answers],
+        proven=name in HEURISTICS or all(answer.status is Status.OPTIMAL for answer, _ in answers),
     )
 
 
@@ -135,11 +141,10 @@ def replay_ahead(weight: float, growth: Floats, sizes: Floats, seed: int) -> Cou
     """
     names = [TopicPartition("topic", number) for number in range(sizes.shape[1])]
     shares = np.maximum(LEAST_SHARE, 1 / growth)
-    assignments = [Assignment()]
-    rscores, proven = [], True
+    current = Assignment()
+    assignments, rscores, proven = [], [], True
     for row, share in zip(sizes.tolist(), shares.tolist(), strict=True):
         speeds = dict(zip(names, row, strict=True))
-        current = assignments[-1]
         problem = Problem(
             speeds=speeds,
             capacity=1.0,
@@ -152,14 +157,9 @@ def replay_ahead(weight: float, growth: Floats, sizes: Floats, seed: int) -> Cou
         solution = solve(problem)
         proven = proven and solution.status is Status.OPTIMAL
         rscores.append(rscore(current.migrations_to(solution.assignment), speeds, 1.0))
-        assignments.append(solution.assignment)
-    counted = assignments[1 + WARM_UP :]
-    return Course(
-        consumers=float(sum(len(assignment.consumers) for assignment in counted)),
-        rscore=sum(rscores[WARM_UP + 1 :]),
-        assignments=tuple(counted),
-        proven=proven,
-    )
+        current = solution.assignment
+        assignments.append(current)
+    return Course.counted(assignments, rscores, proven=proven)
 
 
 def trajectories(assignments: Sequence[Assignment]) -> list[Trajectory]:

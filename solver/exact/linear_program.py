@@ -15,6 +15,14 @@ from pybind11_abseil.status import StatusNotOk
 from solver.deadline import Deadline
 from solver.exact.instance import Floats
 
+_NOTHING_ELSE = (
+    model_parameters_pb2.ModelSolveParametersProto(),
+    None,
+    callback_pb2.CallbackRegistrationProto(),
+    None,
+    None,
+)
+"""What a solver is told beside the model and its limits: no hints, no log, no callback, no way to interrupt it."""
 _FOUND = (result_pb2.TERMINATION_REASON_OPTIMAL, result_pb2.TERMINATION_REASON_FEASIBLE)
 
 
@@ -107,11 +115,7 @@ class LinearProgram:
         try:
             result = solver.solve(
                 parameters,
-                model_parameters_pb2.ModelSolveParametersProto(),
-                None,
-                callback_pb2.CallbackRegistrationProto(),
-                None,
-                None,
+                *_NOTHING_ELSE,
             )
         except StatusNotOk:
             # Now and then, in thousands of searches, rounding leads GLOP to a basis that it cannot go on from
@@ -148,11 +152,7 @@ class LinearProgram:
                 parameters_pb2.SOLVER_TYPE_GSCIP,
                 parameters_pb2.SolverInitializerProto(),
                 parameters,
-                model_parameters_pb2.ModelSolveParametersProto(),
-                None,
-                callback_pb2.CallbackRegistrationProto(),
-                None,
-                None,
+                *_NOTHING_ELSE,
             )
         except StatusNotOk:
             # Now and then SCIP takes a solution for the optimum that is no better than `below`, and has none to show.
