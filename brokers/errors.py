@@ -21,6 +21,8 @@ _NOT_ALLOWED = frozenset(
 
 _NO_TOKEN, _TOKEN_REFUSED = "OAUTHBEARER token", "invalid_token"
 """What librdkafka says where the identity provider gives none, and brokers where they do not take it."""
+_ENDED = KafkaError(KafkaError._TRANSPORT).str()
+"""What librdkafka says where a connection ends, also in the midst of authentication."""
 _LAST = re.compile(r" \(after [^()]*\)")
 """How long an attempt took is another each time."""
 _TOLD_AGAIN_S = 60.0
@@ -73,6 +75,12 @@ def reason(error: KafkaError, complaints: Iterable[KafkaError] = ()) -> str:
                     f"the brokers refuse the access token ({said}): sasl.oauthbearer.token.endpoint.url in "
                     "kafka.client must be of the identity provider that they trust, and it must give tokens for them; "
                     "with kafka.auth the role or account must be one that may connect"
+                )
+            if _ENDED in said:
+                return (
+                    f"the brokers ended the connection before they said whether they know who this is ({said}): "
+                    "another attempt follows; if none succeeds, correct security.protocol in kafka.client, or the "
+                    "listener in bootstrap_servers"
                 )
             return (
                 f"the brokers refuse who this is ({said}): correct sasl.username, sasl.password or "

@@ -48,6 +48,17 @@ def test_that_there_is_no_token_is_told_from_one_that_the_brokers_refuse() -> No
     assert "sasl.password" not in said
 
 
+def test_a_connection_that_ends_in_the_midst_of_it_is_no_refusal() -> None:
+    ended = (
+        "sasl_ssl://broker:9093/1: SASL OAUTHBEARER mechanism handshake failed: Local: Broker transport failure: "
+        "broker's supported mechanisms: (n/a) (after 0ms in state DOWN)"
+    )
+    said = reason(NO_ANSWER, [KafkaError(KafkaError._AUTHENTICATION, ended)])
+    assert "ended the connection" in said
+    assert "sasl.password" not in said
+    assert "security.protocol" in said
+
+
 def test_what_a_client_complains_of_at_each_attempt_is_logged_once() -> None:
     with capture_logs() as logged:
         for attempt in range(3):
