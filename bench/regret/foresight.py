@@ -2,10 +2,11 @@
 
 A trajectory is what one consumer has at each step: sets of partitions that fit it. It costs 1 for each step at which it
 has any, and lambda for each size that arrives: every migration is one arrival. Who knows all sizes beforehand chooses
-trajectories that cover each partition at each step. The linear relaxation of that is a lower bound on what any policy
-pays. It is solved by adding columns: the best one at given prices is found by dynamic programming over all sets that
-fit, step by step. Between two steps a set K is kept, so the best way to a set is the best of the sets within it that
-may be kept, and the best way to keep K is the best of the sets that hold it: both are found an item at a time.
+trajectories that cover each partition at each step, and of which as many have any at a step as it takes consumers there
+at least. The linear relaxation of that is a lower bound on what any policy pays. It is solved by adding columns: the
+best one at given prices is found by dynamic programming over all sets that fit, step by step. Between two steps a set K
+is kept, so the best way to a set is the best of the sets within it that may be kept, and the best way to keep K is the
+best of the sets that hold it: both are found an item at a time.
 
 Sizes and loads are in consumers. A set is a number whose bits are its partitions.
 """
@@ -105,14 +106,19 @@ class _Pass:
 class Window:
     """Some steps of a stream, and all that may be had at each.
 
+    Duals are what it is worth to cover a row once: each partition (columns) at each step (rows), and in a last column
+    what a consumer is worth at the step that has any.
+
     Args:
         sizes: of each partition (columns) at each step (rows), in consumers.
         prices: what a consumer costs at each step: less than 1 where two windows share it.
+        fewest: how many consumers each step takes at least, whatever was before it.
     """
 
-    def __init__(self, sizes: Floats, prices: Floats) -> None:
+    def __init__(self, sizes: Floats, prices: Floats, fewest: Floats) -> None:
         self.sizes = sizes
         self.prices = prices
+        self.fewest = fewest
         self.steps = [FittingSets(row) for row in sizes]
         self._both = []
         for before, after in pairwise(self.steps):
@@ -125,9 +131,21 @@ class Window:
         consumers = math.fsum(price for price, held in zip(self.prices.tolist(), trajectory, strict=True) if held)
         return consumers + weight * self.arrivals(trajectory)
 
+    @property
+    def required(self) -> Floats:
+        """How often each row is to be covered."""
+        return np.column_stack([np.ones_like(self.sizes), self.fewest])
+
+    def covered(self, trajectory: Trajectory) -> Iterator[tuple[int, int]]:
+        """The rows that it covers: step and column."""
+        for step, held in enumerate(trajectory):
+            if held:
+                yield from ((step, item) for item in items_of(held))
+                yield step, self.sizes.shape[1]
+
     def worth(self, trajectory: Trajectory, duals: Floats) -> float:
-        """The sum of the prices of what it has."""
-        return math.fsum(row[items_of(held)].sum() for row, held in zip(duals, trajectory, strict=True))
+        """The sum of the duals of what it covers."""
+        return math.fsum(duals[row] for row in self.covered(trajectory))
 
     def arrivals(self, trajectory: Trajectory) -> float:
         """The sizes that arrive, in consumers."""
@@ -163,8 +181,8 @@ class Window:
     def _worths(self, duals: Floats, factor: float) -> list[Floats]:
         worth = []
         for sets, row, price in zip(self.steps, duals, self.prices.tolist(), strict=True):
-            each = sets.sums(row)
-            each[1:] -= factor * price
+            each = sets.sums(row[:-1])
+            each[1:] += row[-1] - factor * price
             worth.append(each)
         return worth
 
@@ -248,7 +266,7 @@ class Bound:
     relaxed: float
     """What the columns that were found make of it: the relaxation's optimum is between the two."""
     duals: Floats
-    """The prices of the partitions (columns) at each step (rows) that prove it: no trajectory is worth its cost."""
+    """That prove it: no trajectory is worth more than it costs."""
 
 
 def bound(
@@ -260,17 +278,17 @@ def bound(
         window: the steps.
         weight: lambda.
         pool: trajectories to begin with, which cover everything; those that are found are added.
-        duals: prices to begin with, such as those of another lambda.
+        duals: to begin with, such as those of another lambda.
         rounds: so often columns are added at most.
         close: done where the bound is that close to the relaxation, as a share of it.
     """
-    steps, partitions = window.sizes.shape
+    required = window.required
     program = LinearProgram()
-    for _ in range(steps * partitions):
-        program.add_row(lower=1.0)
+    for often in required.flat:
+        program.add_row(lower=often)
 
     def add(trajectory: Trajectory) -> None:
-        rows = (step * partitions + item for step, held in enumerate(trajectory) for item in items_of(held))
+        rows = (step * required.shape[1] + column for step, column in window.covered(trajectory))
         program.add_column(window.cost(trajectory, weight), rows)
 
     for trajectory in pool:
@@ -283,7 +301,7 @@ def bound(
         best = replace(best, relaxed=point.objective)
         if number == rounds or best.relaxed - best.value <= close * best.relaxed:
             break
-        last = np.maximum(point.duals, 0.0).reshape(steps, partitions)
+        last = np.maximum(point.duals, 0.0).reshape(required.shape)
         between = _SMOOTHING * best.duals + (1 - _SMOOTHING) * last
         priced, found = _priced(window, weight, between)
         if priced.value > best.value:
@@ -306,6 +324,6 @@ def _priced(window: Window, weight: float, duals: Floats) -> tuple[Bound, list[T
     while True:
         value, trajectory = window.best(duals, weight, factor)
         if value <= _TOLERANCE:
-            return Bound(float(duals.sum()) / factor, np.inf, duals / factor), found
+            return Bound(float((window.required * duals).sum()) / factor, np.inf, duals / factor), found
         found.append(trajectory)
         factor += value / window.cost(trajectory, weight)

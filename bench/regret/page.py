@@ -39,7 +39,7 @@ def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: f
         ),
         (
             "Bound",
-            f"{span.windows} windows of {span.changes + 1} steps"
+            f"over {span.changes + 1} steps at a time"
             + ("; none asked for" if gap is None else f"; at most {100 * gap:.1f} % below the relaxation's optimum"),
         ),
         (
@@ -54,7 +54,8 @@ def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: f
         "A step costs its consumers, and lambda times what moves at it (the Rscore). *Regret* is what a policy pays "
         "above what anyone pays who knows the whole load beforehand, in percent of that: the mean over the seeds, and "
         "the 95 % interval of the mean by Student's t. What is taken for that is a lower bound, so the true regret is "
-        "less: the bound lets each window begin as it likes, and takes the relaxation for whole consumers.",
+        "less: the bound lets who knows the load begin as they like, and of whole consumers knows only how many each "
+        "step takes at least.",
         "`exact@x` decides each step with lambda x, to its optimum, whatever lambda is paid. `lambda'` is the x, and "
         "`share` the share of a consumer up to which it is given partitions, that cost least on the *other* seeds of "
         "the load: a policy that knows what kind of load it has, and no more. `known` and `line` decide with a lambda' "

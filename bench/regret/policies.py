@@ -1,5 +1,6 @@
 """What policies make of a load, and what the load costs at least: by step, and within windows."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -17,6 +18,7 @@ from domain.partitions import TopicPartition
 from domain.rscore import rscore
 from heuristics import HEURISTICS
 from solver import Problem, Status, solve
+from solver.problem import LOAD_TOLERANCE
 
 LIMIT_S = 600.0
 """Of one call: every answer is a proven optimum, so none depends on how fast the machine is."""
@@ -162,6 +164,13 @@ def replay_ahead(weight: float, growth: Floats, sizes: Floats, seed: int) -> Cou
     return Course.counted(assignments, rscores, proven=proven)
 
 
+def fewest_consumers(row: Floats) -> int:
+    """How many consumers these sizes take at least: a proven bound."""
+    speeds = {TopicPartition("topic", number): size for number, size in enumerate(row.tolist())}
+    solution = solve(Problem(speeds=speeds, capacity=1.0, migration_weight=0.0, time_limit_s=LIMIT_S))
+    return math.ceil(solution.lower_bound - LOAD_TOLERANCE)
+
+
 def trajectories(assignments: Sequence[Assignment]) -> list[Trajectory]:
     """What each consumer has at each step."""
     consumers = sorted({consumer for assignment in assignments for consumer in assignment.consumers})
@@ -187,10 +196,12 @@ def least(
     """
     found = dict.fromkeys(weights, (0.0, 0.0))
     falling = sorted(weights, reverse=True)
+    counted = sizes[WARM_UP:]
+    fewest = np.array([fewest_consumers(row) for row in counted] if weights else [])
     for part, prices in span.parts() if weights else ():
-        window = Window(sizes[WARM_UP:][part], prices)
+        window = Window(counted[part], prices, fewest[part])
         pool = dict.fromkeys(each for course in courses for each in trajectories(course.assignments[part]))
-        duals = window.sizes * prices[:, None]
+        duals = np.column_stack([window.sizes * prices[:, None], np.zeros_like(prices)])
         reached = {}
         for weight in falling:  # the dearer migrations are, the sooner it is done
             reached[weight] = bound(window, weight, pool, duals, rounds=rounds, close=close)

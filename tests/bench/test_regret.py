@@ -19,6 +19,7 @@ from bench.regret.policies import (
     WARM_UP,
     WEIGHTS,
     Span,
+    fewest_consumers,
     foreseen,
     known,
     least,
@@ -46,6 +47,11 @@ def every_trajectory(sizes: Floats) -> Iterator[tuple[int, ...]]:
     yield from product(*([held for held in everything if fits(row, held)] for row in sizes))
 
 
+def any_number(sizes: Floats) -> Floats:
+    """Nothing is known of how many consumers the steps take."""
+    return np.zeros(len(sizes))
+
+
 def every_packing(row: Floats) -> list[tuple[int, ...]]:
     """Each way to give every partition one of as many consumers, which are told apart."""
     partitions = len(row)
@@ -55,6 +61,11 @@ def every_packing(row: Floats) -> list[tuple[int, ...]]:
         if all(fits(row, held) for held in sets):
             found.append(sets)
     return found
+
+
+def fewest(sizes: Floats) -> Floats:
+    """How many consumers each step takes, by looking at every packing."""
+    return np.array([min(sum(held > 0 for held in sets) for sets in every_packing(row)) for row in sizes], dtype=float)
 
 
 def optimum(sizes: Floats, weight: float) -> float:
@@ -75,8 +86,8 @@ def optimum(sizes: Floats, weight: float) -> float:
 
 @given(loads(4), st.sampled_from([0.0, 0.5, 1.0, 4.0]), st.integers(0, 1000))
 def test_the_best_trajectory_is_the_best_of_all(sizes: Floats, weight: float, seed: int) -> None:
-    duals = np.random.default_rng(seed).uniform(0, 1, sizes.shape)
-    window = Window(sizes, np.ones(len(sizes)))
+    window = Window(sizes, np.ones(len(sizes)), any_number(sizes))
+    duals = np.random.default_rng(seed).uniform(0, 1, window.required.shape)
     best = max(window.worth(each, duals) - window.cost(each, weight) for each in every_trajectory(sizes))
     value, trajectory = window.best(duals, weight)
     assert value == pytest.approx(max(best, 0.0))
@@ -87,8 +98,8 @@ def test_the_best_trajectory_is_the_best_of_all(sizes: Floats, weight: float, se
 def test_each_partition_that_gains_anywhere_is_in_a_trajectory_that_gains_most_with_it(
     sizes: Floats, weight: float, seed: int
 ) -> None:
-    duals = np.random.default_rng(seed).uniform(0, 1.5, sizes.shape)
-    window = Window(sizes, np.ones(len(sizes)))
+    window = Window(sizes, np.ones(len(sizes)), any_number(sizes))
+    duals = np.random.default_rng(seed).uniform(0, 1.5, window.required.shape)
     gains = {each: window.worth(each, duals) - window.cost(each, weight) for each in every_trajectory(sizes)}
     found = list(window.gaining(duals, weight))
     assert all(gains[each] > 0 for each in found)
@@ -100,19 +111,29 @@ def test_each_partition_that_gains_anywhere_is_in_a_trajectory_that_gains_most_w
 @given(loads(3), st.sampled_from([0.5, 1.0, 4.0]))
 def test_no_plan_costs_less_than_the_bound(sizes: Floats, weight: float) -> None:
     steps, partitions = sizes.shape
-    window = Window(sizes, np.ones(steps))
     alone = dict.fromkeys((1 << item,) * steps for item in range(partitions))
-    proven = bound(window, weight, alone, sizes, rounds=100, close=1e-6)
-    assert proven.value <= optimum(sizes, weight) + 1e-9
-    assert proven.value == pytest.approx(proven.relaxed, rel=1e-4)
-    assert proven.value >= sizes.sum() - 1e-9
+    begun = np.column_stack([sizes, any_number(sizes)])
+    proven = [
+        bound(Window(sizes, np.ones(steps), each), weight, dict(alone), begun, rounds=100, close=1e-6)
+        for each in (any_number(sizes), fewest(sizes))
+    ]
+    for each in proven:
+        assert each.value <= optimum(sizes, weight) + 1e-9
+        assert each.value == pytest.approx(each.relaxed, rel=1e-4)
+    assert proven[0].value >= sizes.sum() - 1e-9
+    assert proven[1].value >= max(proven[0].value * (1 - 1e-4), fewest(sizes).sum()) - 1e-4
+
+
+@given(loads(4))
+def test_no_packing_has_fewer_consumers_than_a_step_takes(sizes: Floats) -> None:
+    assert [fewest_consumers(row) for row in sizes] == fewest(sizes).tolist()
 
 
 @given(loads(3), st.sampled_from([0.5, 2.0]))
 def test_a_bound_whose_search_is_given_up_is_a_bound(sizes: Floats, weight: float) -> None:
-    window = Window(sizes, np.ones(len(sizes)))
+    window = Window(sizes, np.ones(len(sizes)), fewest(sizes))
     alone = dict.fromkeys((1 << item,) * len(sizes) for item in range(sizes.shape[1]))
-    begun = np.full(sizes.shape, 3.0)
+    begun = np.full(window.required.shape, 3.0)
     assert bound(window, weight, alone, begun, rounds=0, close=0).value <= optimum(sizes, weight) + 1e-9
 
 
@@ -161,7 +182,7 @@ def test_no_policy_pays_less_than_the_bound(load: str) -> None:
 def test_trajectories_cost_what_their_policy_does() -> None:
     span = Span(windows=1, changes=5)
     sizes = LOADS["walk, delta 10"](9, WARM_UP + span.steps, 1)
-    window = Window(sizes[WARM_UP:], np.ones(span.steps))
+    window = Window(sizes[WARM_UP:], np.ones(span.steps), np.zeros(span.steps))
     for name in ("bfd", "mbfp", "exact@1"):
         course = replay(name, sizes, 1)
         assert course.rscore > 0
