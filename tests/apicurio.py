@@ -16,6 +16,7 @@ from app.jars import cache_folder
 from app.java import Java, find_java
 from app.pyspark_home import pyspark_home
 from sandbox.server import Server
+from tests.archives import unpack
 
 VERSION = "3.0.9"
 """The newest that runs on Java 17."""
@@ -80,8 +81,8 @@ def obtain() -> Path:
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 _fetch(find_java(), Path(scratch))
                 with tarfile.open(Path(scratch, _ARCHIVE)) as archive:
-                    archive.extractall(folder, [each for each in archive if each.name != program.name], filter="data")
-                    archive.extract(program.name, folder, filter="data")
+                    unpack(archive, folder, [each for each in archive if each.name != program.name])
+                    unpack(archive, folder, [archive.getmember(program.name)])
     return program
 
 

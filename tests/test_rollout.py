@@ -15,6 +15,7 @@ from app.topics import Cluster
 from cli.live.recent import recent
 from domain.messages import RolloutStanding
 from sandbox.services import Services
+from tests.archives import unpack
 from tests.fire.group import configure
 from tests.fire.witnessed_group import BUSY, WitnessedGroup, partitions_of, speeds
 from tests.services import SharedBroker, SharedSpark
@@ -56,7 +57,7 @@ def release_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"{NOT_TESTED}: the release before is not in the history of this clone")
     folder = tmp_path_factory.mktemp("before")
     with tarfile.open(fileobj=BytesIO(git("archive", found[0]))) as archive:
-        archive.extractall(folder, filter="data")
+        unpack(archive, folder, archive.getmembers())
     return folder
 
 
