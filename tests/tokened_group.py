@@ -50,8 +50,7 @@ def kcga(*arguments: str, file: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-NOT_YET, ENDED = "Request not valid in current SASL state", "the brokers ended the connection before they said"
-ALL_DOWN = "_ALL_BROKERS_DOWN"
+NOT_YET, ALL_DOWN = "Request not valid in current SASL state", "_ALL_BROKERS_DOWN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +74,12 @@ class Held:
         """What they warned of, but for connections that a client made anew.
 
         Brokers do not hear of a new token within a second of the one before, which a busy machine hands over late
-        (KIP-368): librdkafka then ends the connection, and may say once that it has no other. Or they have ended it
-        when the new token comes, since the one before had expired.
+        (KIP-368): librdkafka then ends the connection, and may say once that it has no other.
         """
         warnings = [line for line in self.logs.splitlines() if "warning" in line.lower()]
-        ended = [line for line in warnings if NOT_YET in line or ENDED in line]
+        refused = [line for line in warnings if NOT_YET in line]
         down = [line for line in warnings if ALL_DOWN in line]
-        return [line for line in warnings if line not in (*ended, *down[: len(ended)])]
+        return [line for line in warnings if line not in (*refused, *down[: len(refused)])]
 
 
 def hold(cluster: Cluster, spark_remote: str, folder: Path, for_s: float) -> Held:
