@@ -85,7 +85,9 @@ class SparkCluster:
         self._java = java
         remembers = ("recoveryMode=FILESYSTEM", f"recoveryDirectory={folder.absolute() / 'recovery'}")
         options = tuple(f"-Dspark.deploy.{setting}" for setting in remembers)
-        self.master = _Master(folder / "master", java, options=options)
+        # Where its port is lost to another program it must end, not take the next one, and it needs no other fixed one.
+        on_its_port = ("-Dspark.port.maxRetries=0", "-Dspark.master.rest.enabled=false")
+        self.master = _Master(folder / "master", java, options=(*options, *on_its_port))
         self.workers: list[_Worker] = []
         self._many = workers
 

@@ -84,7 +84,8 @@ def test_the_consumers_of_a_controller_that_was_killed_are_the_next_ones_and_the
     with subprocess.Popen(command, stdout=subprocess.PIPE) as controller:
         assert controller.stdout is not None
         controller.stdout.readline()
-        (consumer,) = processes_of(folder)
+        # The environment of a program that has just begun is empty for a moment.
+        (consumer,) = wait_until(lambda: processes_of(folder))
         controller.kill()
     after = LocalProcesses(folder, running(SLEEPS))
     assert after.consumers() == {2}
