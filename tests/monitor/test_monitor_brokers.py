@@ -80,7 +80,7 @@ def third_unknown(report: WriteSpeedReport) -> bool:
 
 # kafka-python does not close the socket of a connection that was refused: it leaves that to Python's memory management.
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-@pytest.mark.slow(80)
+@pytest.mark.slow(60)
 def test_a_broker_that_hangs_or_dies_costs_its_own_partitions_freshness_and_no_others(
     broker_cluster: BrokerCluster, unique_name: str
 ) -> None:
@@ -92,8 +92,7 @@ def test_a_broker_that_hangs_or_dies_costs_its_own_partitions_freshness_and_no_o
     group = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": unique_name})
     commit_the_beginnings(group)
     group.close()
-    # What is asked of any broker may be asked of the one that hangs, several times in a row, for a time-out each.
-    settings = MonitorSettings(topics=(TOPIC,), interval_s=0.5, window_s=5, hold_s=15, request_timeout_s=2)
+    settings = MonitorSettings(topics=(TOPIC,), interval_s=0.5, window_s=5, hold_s=5, request_timeout_s=2)
     reports = Reports(bootstrap_servers, SPEEDS)
     with steady_load(bootstrap_servers), running(Monitor(settings, bootstrap_servers, {}, SPEEDS, group=unique_name)):
         reports.until(all_known)
@@ -104,8 +103,9 @@ def test_a_broker_that_hangs_or_dies_costs_its_own_partitions_freshness_and_no_o
             end_at = time.monotonic() + settings.hold_s
             while time.monotonic() < end_at:
                 while_away.append(reports.next())
+            ages = [[round(origin.age_s, 1) for origin in each.speeds.origins.values()] for each in while_away]
             for report in while_away:
-                assert report.speeds.unknown <= THIRD, f"after {fault.name}"
+                assert report.speeds.unknown <= THIRD, f"after {fault.name}; so old was what was known [s]: {ages}"
                 assert {report.speeds.origins[partition].method for partition in PARTITIONS[:2]} == {
                     Method.STORED_BYTES
                 }
