@@ -6,11 +6,11 @@ nothing is foreseen, and speeds are what they are. So it takes a minute, the hor
 all, until anything is foreseen of a partition; a controller that begins learns it anew.
 
 The upper quantile is the line and the largest of its newest errors. Of 19 errors that come in any order that would hold
-19 times of 20; errors come in runs, as horizons overlap, so it holds about 9 times of 10. Errors of a consumer's
-partitions are added moment by moment before the largest is taken, so it is the quantile of the consumer's load: errors
-that cancel out cost no room, and those that are alike all of it. What it is above the consumer's lines is shared among
-its partitions in proportion to their own; of a plan's consumers it is the quantile as far as they are mixed as the
-present ones are.
+19 times of 20; where errors come in runs, as horizons overlap, it holds about 9 times of 10. Where it held more often
+than that, the largest is spared, and the second largest taken. Errors of a consumer's partitions are added moment by
+moment before the largest is taken, so it is the quantile of the consumer's load: errors that cancel out cost no room,
+and those that are alike all of it. What it is above the consumer's lines is shared among its partitions in proportion
+to their own; of a plan's consumers it is the quantile as far as they are mixed as the present ones are.
 
 All follows from the newest `MEMORY_S` of speeds, and from no others: whoever has heard these foresees the same.
 """
@@ -44,7 +44,7 @@ LONGEST_GAP = 3
 """Steps without speeds that are filled in along a line. After more nothing is known of the past."""
 LONGEST_HORIZON_S = 60.0
 _LONGEST = round(LONGEST_HORIZON_S / STEP_S)
-MEMORY = LINE - 1 + 2 * (_LONGEST + SCORED)
+MEMORY = LINE - 1 + 3 * (_LONGEST + SCORED)
 MEMORY_S = MEMORY * STEP_S
 
 
@@ -55,7 +55,10 @@ class Foretold:
     lines: Figures
     """In bytes/s."""
     errors: Figures
-    """By what the speeds of the newest `SCORED` moments were above the lines, in bytes/s; NaN where there was none."""
+    """By what the newest `SCORED` speeds of each partition (rows) were above its lines, in bytes/s; NaN where there was
+    none."""
+    spares: Flags
+    """Whether the largest of these is left out: it would hold more often than it is to."""
     counts: Flags
     """Whether the line counts."""
     due: int
@@ -64,15 +67,18 @@ class Foretold:
     """Of those."""
 
 
-def margin(errors: Figures) -> Figures:
-    """What the upper quantile is above the line: the largest error of each column, or 0; NaN where there are too few.
+def margin(errors: Figures, spares: Flags) -> Figures:
+    """What the upper quantile is above the line: the largest of the errors, or 0; NaN where there are too few.
 
     Args:
-        errors: rows in the order of time, NaN where there is none.
+        errors: along the last axis, NaN where there is none.
+        spares: where the second largest is taken instead.
     """
-    there = (~np.isnan(errors)).sum(axis=0)
-    largest = np.max(np.where(np.isnan(errors), 0.0, errors), axis=0, initial=0.0)
-    return np.where(there >= FEWEST, largest, np.nan)
+    there = (~np.isnan(errors)).sum(axis=-1)
+    above = np.where(errors > 0, errors, 0.0)
+    margins = above.max(axis=-1)
+    margins[spares] = np.partition(above[spares], -2, axis=-1)[..., -2]
+    return np.where(there >= FEWEST, margins, np.nan)
 
 
 def foretell(speeds: Figures, ahead: int) -> Foretold:
@@ -82,35 +88,46 @@ def foretell(speeds: Figures, ahead: int) -> Foretold:
         speeds: in bytes/s, a row every `STEP_S`, the oldest first, and a column for each partition; NaN: not known.
         ahead: the horizon in steps, 1 or more.
     """
-    speeds = speeds[-(LINE - 1 + 2 * (ahead + SCORED)) :]
+    speeds = speeds[-(LINE - 1 + 3 * (ahead + SCORED)) :]
     lines = _lines(speeds, ahead)
-    of_lines, of_last = (_newest(speeds[ahead:] - made[:-ahead], SCORED + ahead + SCORED) for made in (lines, speeds))
+    rows = 2 * (ahead + SCORED)
+    of_lines, of_last = (_newest_of_each(speeds[ahead:] - made[:-ahead], rows) for made in (lines, speeds))
     known = ~np.isnan(of_lines)
-    of_last[~known] = np.nan
-    better = np.zeros(known.shape, bool)
-    margins = np.full(known.shape, np.nan)
-    for row in range(len(known)):
-        scored = slice(max(0, row + 1 - SCORED), row + 1)
-        margins[row] = margin(of_lines[scored])
-        of_line, of_the_last = (np.nansum(np.abs(each[scored]), axis=0) for each in (of_lines, of_last))
-        better[row] = (of_line <= PROVEN * of_the_last) & (known[scored].sum(axis=0) >= FEWEST)
-    # The margin of a row was told when the error of the row was known, of the line whose error is known `ahead` later.
-    made, came = margins[:-ahead], of_lines[ahead:]
-    was_due = ~np.isnan(made) & ~np.isnan(came)
-    did_hold = was_due & (came <= made + ROUNDING * _newest(speeds, len(came)))
-    rising = _newest(lines, len(known)) > _newest(speeds, len(known))
-    due, held = was_due[-SCORED:].sum(axis=0), did_hold[-SCORED:].sum(axis=0)
-    counted = (better & rising)[:-ahead][-SCORED:]
+    off = np.abs(of_lines).sum(axis=-1, where=known)
+    better = (off <= PROVEN * np.abs(of_last).sum(axis=-1, where=known)) & (known.sum(axis=-1) >= FEWEST)
+    came, rounding = of_lines[..., -1], ROUNDING * _newest(speeds, rows)
+
+    def outcomes(margins: Figures) -> tuple[Flags, Flags]:
+        """At each row, whether it is known what came of a margin, and whether that held.
+
+        The margin of a row was told when its error was known, of the line whose error is known `ahead` later.
+        """
+        told = _newest(margins[:-ahead], rows)
+        due = ~np.isnan(told) & ~np.isnan(came)
+        return due, due & (came <= told + rounding)
+
+    unspared = margin(of_lines, np.zeros(came.shape, bool))
+    due, held = (np.nansum(_newest_of_each(flags, rows), axis=-1) for flags in outcomes(unspared))
+    spares = (due >= FEWEST) & (held > QUANTILE * due)
+    due, held = (flags[-SCORED:] for flags in outcomes(margin(of_lines, spares)))
+    rising = _newest(lines, rows) > _newest(speeds, rows)
+    counted = (better & rising)[-ahead - SCORED : -ahead]
     return Foretold(
         lines=lines[-1],
-        errors=of_lines[-SCORED:],
-        counts=better[-1] & rising[-1] & (held >= LEAST_HELD * due),
-        due=int((was_due[-SCORED:] & counted).sum()),
-        held=int((did_hold[-SCORED:] & counted).sum()),
+        errors=of_lines[-1],
+        spares=spares[-1],
+        counts=better[-1] & rising[-1] & (held.sum(axis=0) >= LEAST_HELD * due.sum(axis=0)),
+        due=int((due & counted).sum()),
+        held=int((held & counted).sum()),
     )
 
 
-def _newest(rows: Figures, count: int) -> Figures:
+def _newest_of_each(rows: Figures | Flags, count: int) -> Figures:
+    """At each of the last rows (first axis), of each column (second), the newest `SCORED` elements; NaN: none is."""
+    return np.lib.stride_tricks.sliding_window_view(_newest(rows, count + SCORED - 1), SCORED, axis=0)
+
+
+def _newest(rows: Figures | Flags, count: int) -> Figures:
     """The last rows; where there are fewer, NaN before them."""
     missing = max(0, count - len(rows))
     return np.concatenate((np.full((missing, rows.shape[1]), np.nan), rows[len(rows) - count + missing :]))
@@ -189,13 +206,14 @@ class Forecast:
         return self._upper[2]
 
     def _shared(self, foretold: Foretold, readers: Assignment) -> dict[TopicPartition, float]:
-        margins = margin(foretold.errors)
+        margins = margin(foretold.errors, foretold.spares)
         counting = [(place, p) for place, p in enumerate(self._partitions) if foretold.counts[place]]
-        together: dict[ConsumerId, list[int]] = {}
+        by_reader: dict[ConsumerId, list[int]] = {}
         for place, partition in counting:
             if (reader := readers.get(partition)) is not None:
-                together.setdefault(reader, []).append(place)
-        for places in together.values():
+                by_reader.setdefault(reader, []).append(place)
+        for places in by_reader.values():
             if (own := margins[places].sum()) > 0:
-                margins[places] *= float(margin(foretold.errors[:, places].sum(axis=1))) / own
+                errors = foretold.errors[places].sum(axis=0, keepdims=True)
+                margins[places] *= margin(errors, np.array([foretold.spares[places].all()])) / own
         return {p: float(foretold.lines[place] + margins[place]) for place, p in counting}
