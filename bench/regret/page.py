@@ -58,10 +58,10 @@ def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: f
         "step takes at least.",
         "`exact@x` decides each step with lambda x, to its optimum, whatever lambda is paid. `lambda'` is the x, and "
         "`share` the share of a consumer up to which it is given partitions, that cost least on the *other* seeds of "
-        "the load: a policy that knows what kind of load it has, and no more. `known` and `line` decide with a lambda' "
-        "and leave room for what all partitions together are to grow by in the next steps, both chosen in the same "
-        f"way: `known` knows it, and so shows what the best forecast would gain; `line` goes by the line through the "
-        f"newest {LINE} steps.",
+        "the load: a policy that knows what kind of load it has, and no more. `known`, `line` and `day` decide with a "
+        "lambda' and leave room for what all partitions together are to grow by in the next steps, both chosen in the "
+        "same way: `known` knows it, and so shows what the best forecast would gain; `line` goes by the line through "
+        f"the newest {LINE} steps, and `day` by what came at this time of the day before.",
         run_facts("bench.regret", before, facts),
     ]
     for load, of_load in loads.items():

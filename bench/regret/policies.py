@@ -9,21 +9,20 @@ from typing import Self
 import numpy as np
 
 from bench.regret.foresight import Floats, Trajectory, Window, bound
-from bench.regret.loads import LOADS
+from bench.regret.loads import DAY, LOADS
 from cli.files.stream_file import Measurement
 from cli.packing.engine_spec import EngineSpec
 from cli.packing.simulation import Simulation
 from domain.assignment import Assignment
 from domain.partitions import TopicPartition
-from domain.rscore import rscore
 from heuristics import HEURISTICS
 from solver import Problem, Status, solve
 from solver.problem import LOAD_TOLERANCE
 
 LIMIT_S = 600.0
 """Of one call: every answer is a proven optimum, so none depends on how fast the machine is."""
-WARM_UP = 10
-"""Steps before those that are counted: policies begin without consumers."""
+WARM_UP = DAY + 4
+"""Steps before those that are counted: policies begin without consumers, and for a day without a day before."""
 
 
 WEIGHTS = (0.5, 1.0, 2.0, 4.0)
@@ -96,11 +95,19 @@ class Course:
         return self.consumers + weight * self.rscore
 
 
-def replay(name: str, sizes: Floats, seed: int) -> Course:
-    """A policy, named as in `kcga simulate`, on a load: partitions (columns) at each step (rows), in consumers."""
+def replay(name: str, sizes: Floats, seed: int, growth: Floats | None = None) -> Course:
+    """A policy on a load.
+
+    Args:
+        name: of the policy, as in `kcga simulate`.
+        sizes: partitions (columns) at each step (rows), in consumers.
+        seed: of what is left to chance.
+        growth: at each step, what the load comes to over what it is: an exact engine leaves room for that.
+    """
     names = [TopicPartition("topic", number) for number in range(sizes.shape[1])]
     stream = [Measurement(step, dict(zip(names, row, strict=True))) for step, row in enumerate(sizes.tolist())]
-    answers = list(Simulation(1.0, LIMIT_S, seed).replay(EngineSpec.parse(name), stream))
+    shares = np.ones(len(sizes)) if growth is None else np.maximum(LEAST_SHARE, 1 / growth)
+    answers = list(Simulation(1.0, LIMIT_S, seed).replay(EngineSpec.parse(name), stream, shares.tolist()))
     return Course.counted(
         [assignment for _, assignment in answers],
         [answer.rscore for answer, _ in answers],
@@ -116,7 +123,7 @@ def known(sizes: Floats, horizon: int) -> Floats:
     return growth
 
 
-def foreseen(sizes: Floats, horizon: int) -> Floats:
+def by_line(sizes: Floats, horizon: int) -> Floats:
     """The same by the line through the newest `LINE` steps, where that rises."""
     totals = sizes.sum(axis=1)
     slopes = np.zeros(len(totals))
@@ -126,42 +133,15 @@ def foreseen(sizes: Floats, horizon: int) -> Floats:
     return growth
 
 
-LOOKS: Mapping[str, Callable[[Floats, int], Floats]] = {"known": known, "line": foreseen}
+def by_day(sizes: Floats, horizon: int) -> Floats:
+    """The same as it was at this time of the day before."""
+    growth = np.ones(len(sizes))
+    growth[DAY:] = known(sizes, horizon)[:-DAY]
+    return growth
+
+
+LOOKS: Mapping[str, Callable[[Floats, int], Floats]] = {"known": known, "line": by_line, "day": by_day}
 """What tells how much is to come."""
-
-
-def replay_ahead(weight: float, growth: Floats, sizes: Floats, seed: int) -> Course:
-    """`exact@weight` that gives consumers partitions up to what leaves room for the growth of the load.
-
-    What a consumer has it keeps while it fits.
-
-    Args:
-        weight: lambda', decided with.
-        growth: at each step, what the load comes to over what it is.
-        sizes: as in `replay`.
-        seed: as in `replay`.
-    """
-    names = [TopicPartition("topic", number) for number in range(sizes.shape[1])]
-    shares = np.maximum(LEAST_SHARE, 1 / growth)
-    current = Assignment()
-    assignments, rscores, proven = [], [], True
-    for row, share in zip(sizes.tolist(), shares.tolist(), strict=True):
-        speeds = dict(zip(names, row, strict=True))
-        problem = Problem(
-            speeds=speeds,
-            capacity=1.0,
-            packing_capacity=share,
-            current=current,
-            migration_weight=weight,
-            time_limit_s=LIMIT_S,
-            seed=seed,
-        )
-        solution = solve(problem)
-        proven = proven and solution.status is Status.OPTIMAL
-        rscores.append(rscore(current.migrations_to(solution.assignment), speeds, 1.0))
-        current = solution.assignment
-        assignments.append(current)
-    return Course.counted(assignments, rscores, proven=proven)
 
 
 def fewest_consumers(row: Floats) -> int:
@@ -263,7 +243,7 @@ def perform(job: Job) -> Outcome:
     courses = {name: replay(name, sizes, job.seed) for name in names}
     for look, growing in LOOKS.items():
         for weight, horizon in product(DECIDED_AHEAD, HORIZONS):
-            course = replay_ahead(weight, growing(sizes, horizon), sizes, job.seed)
+            course = replay(exact(weight), sizes, job.seed, growing(sizes, horizon))
             courses[ahead(weight, look, horizon)] = course
     first = [courses[name] for name in ("mwf", *(exact(weight) for weight in DECIDED))]
     return Outcome(

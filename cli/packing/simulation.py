@@ -4,8 +4,9 @@ import math
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import repeat
 from statistics import fmean
 
 from cli.files.stream_file import Measurement
@@ -59,11 +60,19 @@ class Simulation:
     classes: tuple[ConsumerClass, ...] = ()
     """What consumers there may be beside those of `capacity`."""
 
-    def replay(self, spec: EngineSpec, measurements: Iterable[Measurement]) -> Iterator[tuple[Answer, Assignment]]:
-        """The engine's answer to each measurement, starting from nothing."""
+    def replay(
+        self, spec: EngineSpec, measurements: Iterable[Measurement], shares: Iterable[float] = repeat(1.0)
+    ) -> Iterator[tuple[Answer, Assignment]]:
+        """The engine's answer to each measurement, starting from nothing.
+
+        Args:
+            spec: the engine.
+            measurements: in their order.
+            shares: for each of them, up to which an exact engine gives consumers partitions, beside that of `spec`.
+        """
         seeds = random.Random(self.seed)
         current, classes = Assignment(), dict[ConsumerId, ConsumerClass]()
-        for measurement in measurements:
+        for measurement, share in zip(measurements, shares, strict=False):
             seed = seeds.getrandbits(31)
             began = time.perf_counter()
             if spec.is_heuristic and not self.classes:
@@ -72,7 +81,8 @@ class Simulation:
                     spec.engine, measurement.speeds, self.capacity, current, first_consumer=FIRST_CONSUMER, seed=seed
                 )
             else:
-                problem = self._problem(spec, measurement.speeds, current, classes, seed)
+                filling = replace(spec, packing_share=share * spec.packing_share)
+                problem = self._problem(filling, measurement.speeds, current, classes, seed)
                 solution = solve(problem, spec.engine)
                 assignment, status, classes = solution.assignment, solution.status, dict(solution.classes)
                 gap = None if spec.is_heuristic else solution.gap

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from bench.figures import interval
 from bench.regret.__main__ import main
 from bench.regret.foresight import Floats, Window, bound, items_of
-from bench.regret.loads import LOADS
+from bench.regret.loads import DAY, LOADS
 from bench.regret.policies import (
     WARM_UP,
     WEIGHTS,
     Span,
+    by_day,
+    by_line,
     fewest_consumers,
-    foreseen,
     known,
     least,
     replay,
-    replay_ahead,
     trajectories,
 )
 
@@ -145,20 +145,23 @@ def test_what_two_windows_share_is_counted_once() -> None:
     assert prices.tolist() == [1.0] * 7
 
 
-def test_what_is_to_come_is_known_or_goes_on_along_a_line() -> None:
+def test_what_is_to_come_is_known_or_goes_on_along_a_line_or_comes_as_the_day_before() -> None:
     totals = [10.0, 11, 12, 13, 14, 10, 10]
     sizes = np.array([[total / 2] * 2 for total in totals])
     assert (known(sizes, 1) * totals).tolist() == pytest.approx([11, 12, 13, 14, 14, 10, 10])
     assert (known(sizes, 3) * totals).tolist() == pytest.approx([13, 14, 14, 14, 14, 10, 10])
     # Through 10, 11, 12, 13 it rises by 1; through 12, 13, 14, 10 it falls.
-    assert (foreseen(sizes, 2) * totals).tolist() == pytest.approx([10, 11, 12, 15, 16, 10, 10])
+    assert (by_line(sizes, 2) * totals).tolist() == pytest.approx([10, 11, 12, 15, 16, 10, 10])
+    day = np.array(totals)[:, None].repeat(2, axis=1)[np.arange(2 * DAY) % DAY % len(totals)]
+    assert by_day(day, 2)[:DAY].tolist() == [1.0] * DAY
+    assert by_day(day, 2)[DAY:].tolist() == known(day, 2)[:DAY].tolist()
 
 
 def test_without_growth_there_is_no_room_and_with_it_nobody_is_given_more_than_leaves_it() -> None:
     sizes = 0.7 * LOADS["diurnal weeks"](12, WARM_UP + 8, 1)
     steady = np.ones(len(sizes))
-    assert replay_ahead(0.5, steady, sizes, 1).cost(0.5) == pytest.approx(replay("exact@0.5", sizes, 1).cost(0.5))
-    course = replay_ahead(0.5, 1.25 * steady, sizes, 1)
+    assert replay("exact@0.5", sizes, 1, steady) == replay("exact@0.5", sizes, 1)
+    course = replay("exact@0.5", sizes, 1, 1.25 * steady)
     assert course.rscore > 0
     for (before, now), row in zip(pairwise(course.assignments), sizes[WARM_UP + 1 :].tolist(), strict=True):
         loads = now.loads({partition: row[partition.partition] for partition in now})
@@ -171,7 +174,7 @@ def test_no_policy_pays_less_than_the_bound(load: str) -> None:
     span = Span(windows=2, changes=2)
     sizes = LOADS[load](7, WARM_UP + span.steps, 3)
     courses = [replay(name, sizes, 3) for name in ("bfd", "mwf", "exact@0.5", "exact@2/0.95")]
-    courses.append(replay_ahead(1.0, known(sizes, 2), sizes, 3))
+    courses.append(replay("exact@1", sizes, 3, known(sizes, 2)))
     found = least(sizes, WEIGHTS, span, courses, rounds=10, close=0.001)
     assert all(course.proven for course in courses)
     for weight, (value, relaxed) in found.items():
@@ -181,7 +184,7 @@ def test_no_policy_pays_less_than_the_bound(load: str) -> None:
 
 def test_trajectories_cost_what_their_policy_does() -> None:
     span = Span(windows=1, changes=5)
-    sizes = LOADS["walk, delta 10"](9, WARM_UP + span.steps, 1)
+    sizes = LOADS["walk, delta 10"](12, WARM_UP + span.steps, 1)
     window = Window(sizes[WARM_UP:], np.ones(span.steps), np.zeros(span.steps))
     for name in ("bfd", "mbfp", "exact@1"):
         course = replay(name, sizes, 1)
