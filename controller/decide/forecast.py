@@ -44,7 +44,18 @@ LONGEST_GAP = 3
 """Steps without speeds that are filled in along a line. After more nothing is known of the past."""
 LONGEST_HORIZON_S = 60.0
 _LONGEST = round(LONGEST_HORIZON_S / STEP_S)
-MEMORY = LINE - 1 + 3 * (_LONGEST + SCORED)
+
+
+def memory(ahead: int) -> int:
+    """How many speeds tell what is foreseen so many steps ahead.
+
+    From the errors of lines follow margins, from whether these held which of them spare an error, and from whether
+    those held which lines count.
+    """
+    return LINE - 1 + 3 * (ahead + SCORED)
+
+
+MEMORY = memory(_LONGEST)
 MEMORY_S = MEMORY * STEP_S
 
 
@@ -88,13 +99,13 @@ def foretell(speeds: Figures, ahead: int) -> Foretold:
         speeds: in bytes/s, a row every `STEP_S`, the oldest first, and a column for each partition; NaN: not known.
         ahead: the horizon in steps, 1 or more.
     """
-    speeds = speeds[-(LINE - 1 + 3 * (ahead + SCORED)) :]
+    speeds = speeds[-memory(ahead) :]
     lines = _lines(speeds, ahead)
     rows = 2 * (ahead + SCORED)
     of_lines, of_last = (_newest_of_each(speeds[ahead:] - made[:-ahead], rows) for made in (lines, speeds))
     known = ~np.isnan(of_lines)
-    off = np.abs(of_lines).sum(axis=-1, where=known)
-    better = (off <= PROVEN * np.abs(of_last).sum(axis=-1, where=known)) & (known.sum(axis=-1) >= FEWEST)
+    off, last_off = (np.abs(errors).sum(axis=-1, where=known) for errors in (of_lines, of_last))
+    better = (off <= PROVEN * last_off) & (known.sum(axis=-1) >= FEWEST)
     came, rounding = of_lines[..., -1], ROUNDING * _newest(speeds, rows)
 
     def outcomes(margins: Figures) -> tuple[Flags, Flags]:
