@@ -16,10 +16,10 @@ from pathlib import Path
 
 from bench.figures import MOST_VALUES, write_page
 from bench.quiet import add_busy, await_quiet
-from bench.regret.foresight import MOST_PARTITIONS
 from bench.regret.loads import LOADS
 from bench.regret.page import page_of
 from bench.regret.policies import Job, Outcome, Span, perform
+from bench.regret.trajectories import MOST_PARTITIONS
 from cli.terminal.progress import progress
 
 QUICK = {"partitions": 8, "seeds": 2, "windows": 1, "changes": 3, "rounds": 5}
@@ -58,8 +58,12 @@ def write_csv(outcomes: Iterable[Outcome], file: Path) -> None:
         for o in outcomes:
             for name, (consumers, rscore) in o.totals.items():
                 table.writerow([o.load, o.seed, o.steps, name, f"{consumers:.0f}", f"{rscore:.4f}", "", "", ""])
-            for weight, (bound, relaxed) in o.least.items():
-                table.writerow([o.load, o.seed, o.steps, "bound", "", "", weight, f"{bound:.4f}", f"{relaxed:.4f}"])
+            for weight, least in o.least.items():
+                bounds = [weight, f"{least.bound:.4f}", f"{least.relaxed:.4f}"]
+                table.writerow([o.load, o.seed, o.steps, "bound", "", "", *bounds])
+                if least.plan:
+                    spent = [f"{least.plan.consumers:.0f}", f"{least.plan.rscore:.4f}"]
+                    table.writerow([o.load, o.seed, o.steps, "plan", *spent, weight, "", ""])
 
 
 def parse_options() -> argparse.Namespace:

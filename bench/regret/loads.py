@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from bench.regret.foresight import Floats
+from bench.regret.trajectories import Floats
 from domain.streams import paper_stream
 
 TOPICS = 4

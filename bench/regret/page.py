@@ -29,7 +29,7 @@ _WITH_SHARE = "exact@lambda'/share"
 def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: float, before: LoadBefore) -> str:
     loads = {load: [o for o in outcomes if o.load == load] for load in dict.fromkeys(o.load for o in outcomes)}
     span = Span(options.windows, options.changes)
-    gap = max((1 - bound / relaxed for o in outcomes for bound, relaxed in o.least.values()), default=None)
+    gap = max((1 - each.bound / each.relaxed for o in outcomes for each in o.least.values()), default=None)
     proven = all(o.proven for o in outcomes)
     facts = [
         (
@@ -55,7 +55,8 @@ def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: f
         "above what anyone pays who knows the whole load beforehand, in percent of that: the mean over the seeds, and "
         "the 95 % interval of the mean by Student's t. What is taken for that is a lower bound, so the true regret is "
         "less: the bound lets who knows the load begin as they like, and of whole consumers knows only how many each "
-        "step takes at least.",
+        "step takes at least. `plan` is the best that was found for such a one: the least is between the bound and "
+        "that.",
         "`exact@x` decides each step with lambda x, to its optimum, whatever lambda is paid. `lambda'` is the x, and "
         "`share` the share of a consumer up to which it is given partitions, that cost least on the *other* seeds of "
         "the load: a policy that knows what kind of load it has, and no more. `known`, `line` and `day` decide with a "
@@ -108,9 +109,14 @@ def _of_load(outcomes: Sequence[Outcome]) -> list[str]:
     ]
     if not all(o.least for o in outcomes):
         return sections
-    bounds = [f"{fmean(o.least[weight][0] / o.steps for o in outcomes):.2f}" for weight in WEIGHTS]
+    bounds = [f"{fmean(o.least[weight].bound / o.steps for o in outcomes):.2f}" for weight in WEIGHTS]
+    plans = {
+        weight: [each.regret(each.plan.cost(weight)) for o in outcomes if (each := o.least[weight]).plan]
+        for weight in WEIGHTS
+    }
     rows = [
         ["bound, consumers a step", *bounds],
+        *([["plan", *map(_interval, plans.values())]] if all(plans.values()) else []),
         *([name, *regrets(pick)] for name, pick in picks.items()),
         *([name, *regrets(always(name))] for name in HEURISTICS),
     ]

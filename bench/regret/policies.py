@@ -1,20 +1,22 @@
-"""What policies make of a load, and what the load costs at least: by step, and within windows."""
+"""What policies make of a load, and what it costs who knows all of it: at least, and by a plan."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Self
 
 import numpy as np
 
-from bench.regret.foresight import Floats, Trajectory, Window, bound
+from bench.regret.foresight import bound, plan
 from bench.regret.loads import DAY, LOADS
+from bench.regret.trajectories import Floats, Trajectory, Window
 from cli.files.stream_file import Measurement
 from cli.packing.engine_spec import EngineSpec
 from cli.packing.simulation import Simulation
 from domain.assignment import Assignment
 from domain.partitions import TopicPartition
+from domain.rscore import rscore
 from heuristics import HEURISTICS
 from solver import Problem, Status, solve
 from solver.problem import LOAD_TOLERANCE
@@ -38,6 +40,8 @@ LINE = 4
 """The steps that a line goes through."""
 LEAST_SHARE = 0.6
 """A consumer is packed up to that at least, however much is to come."""
+REPAIRS = 10
+"""Of a plan of who knows the load."""
 CLOSE = 0.005
 """The bound is searched for until it is that close to the relaxation's optimum, as a share of it."""
 
@@ -161,10 +165,56 @@ def trajectories(assignments: Sequence[Assignment]) -> list[Trajectory]:
     return [tuple(step.get(consumer, 0) for step in held) for consumer in consumers]
 
 
+def followed(trajectories: Sequence[Trajectory], sizes: Floats) -> Course:
+    """What comes of trajectories that cover each partition at each step: it costs no more than they do together.
+
+    Where several have a partition, it moves as little as these allow, and when it is smallest.
+    """
+    partitions = sizes.shape[1]
+    items = np.arange(partitions)
+    sets = np.array(trajectories, dtype=np.int64).T[:, :, None]
+    held = (sets >> items & 1).astype(bool)
+    moved = [np.where(held[0], 0.0, np.inf)]
+    """The least that moves up to each step, by trajectory that has the partition then."""
+    for having, row in zip(held[1:], sizes[1:], strict=True):
+        moved.append(np.where(having, np.minimum(moved[-1], moved[-1].min(axis=0) + row), np.inf))
+    consumers = [moved[-1].argmin(axis=0)]
+    for before, row in zip(reversed(moved[:-1]), reversed(sizes[1:]), strict=True):
+        stays = before[consumers[-1], items] <= before.min(axis=0) + row
+        consumers.append(np.where(stays, consumers[-1], before.argmin(axis=0)))
+    names = [TopicPartition("topic", number) for number in range(partitions)]
+    assignments = [Assignment(dict(zip(names, row.tolist(), strict=True))) for row in reversed(consumers)]
+    return Course(
+        consumers=float(sum(len(assignment.consumers) for assignment in assignments)),
+        rscore=math.fsum(
+            rscore(before.migrations_to(after), dict(zip(names, row, strict=True)), 1.0)
+            for (before, after), row in zip(pairwise(assignments), sizes[1:].tolist(), strict=True)
+        ),
+        assignments=tuple(assignments),
+        proven=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """What the counted steps cost whoever knows all of them, and begins as they like."""
+
+    bound: float
+    """No less."""
+    relaxed: float
+    """The relaxation's optimum is not above that."""
+    plan: Course | None
+    """How it can be done; None where there are several windows, whose plans would not meet."""
+
+    def regret(self, cost: float) -> float:
+        """What is paid above the bound, as a share of it."""
+        return cost / self.bound - 1
+
+
 def least(
     sizes: Floats, weights: Sequence[float], span: Span, courses: Sequence[Course], *, rounds: int, close: float
-) -> Mapping[float, tuple[float, float]]:
-    """What the counted steps cost at least, for each lambda, and what the relaxation's optimum is not above.
+) -> Mapping[float, Least]:
+    """What the counted steps cost who knows them, for each lambda.
 
     Args:
         sizes: as in `replay`.
@@ -174,7 +224,7 @@ def least(
         rounds: as in `foresight.bound`.
         close: the same.
     """
-    found = dict.fromkeys(weights, (0.0, 0.0))
+    found = {weight: Least(0.0, 0.0, None) for weight in weights}
     falling = sorted(weights, reverse=True)
     counted = sizes[WARM_UP:]
     fewest = np.array([fewest_consumers(row) for row in counted] if weights else [])
@@ -182,14 +232,19 @@ def least(
         window = Window(counted[part], prices, fewest[part])
         pool = dict.fromkeys(each for course in courses for each in trajectories(course.assignments[part]))
         duals = np.column_stack([window.sizes * prices[:, None], np.zeros_like(prices)])
-        reached = {}
+        reached, plans = {}, dict[float, Course]()
         for weight in falling:  # the dearer migrations are, the sooner it is done
             reached[weight] = bound(window, weight, pool, duals, rounds=rounds, close=close)
             duals = reached[weight].duals
+            if span.windows == 1:
+                planned = plan(window, weight, pool, reached[weight], repairs=REPAIRS)
+                pool |= dict.fromkeys(planned)
+                plans[weight] = min(followed(planned, window.sizes), *courses, key=lambda each: each.cost(weight))
         best = 0.0
         for weight in reversed(falling):  # what is proven for one lambda holds for every greater one
             best = max(best, reached[weight].value)
-            found[weight] = found[weight][0] + best, found[weight][1] + reached[weight].relaxed
+            before = found[weight]
+            found[weight] = Least(before.bound + best, before.relaxed + reached[weight].relaxed, plans.get(weight))
     return found
 
 
@@ -214,8 +269,8 @@ class Outcome:
     seed: int
     totals: Mapping[str, tuple[float, float]]
     """Of each policy, consumers and Rscore."""
-    least: Mapping[float, tuple[float, float]]
-    """For each lambda, the bound, and what the relaxation's optimum is not above; empty where it was not asked for."""
+    least: Mapping[float, Least]
+    """For each lambda; empty where it was not asked for."""
     proven: bool
     """Whether every answer of the exact solver was an optimum, and proven so."""
     steps: int
@@ -226,7 +281,7 @@ class Outcome:
 
     def regret(self, policy: str, weight: float) -> float:
         """What the policy pays above the bound, as a share of the bound."""
-        return self.cost(policy, weight) / self.least[weight][0] - 1
+        return self.least[weight].regret(self.cost(policy, weight))
 
 
 def exact(weight: float, share: float = 1.0) -> str:
@@ -245,7 +300,7 @@ def perform(job: Job) -> Outcome:
         for weight, horizon in product(DECIDED_AHEAD, HORIZONS):
             course = replay(exact(weight), sizes, job.seed, growing(sizes, horizon))
             courses[ahead(weight, look, horizon)] = course
-    first = [courses[name] for name in ("mwf", *(exact(weight) for weight in DECIDED))]
+    first = [course for name, course in courses.items() if name not in HEURISTICS or name == "mwf"]
     return Outcome(
         load=job.load,
         seed=job.seed,

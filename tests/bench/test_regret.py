@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Iterator
-from itertools import pairwise, product
+from itertools import count, pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bench.figures import interval
 from bench.regret.__main__ import main
-from bench.regret.foresight import Floats, Window, bound, items_of
+from bench.regret.foresight import Bound, Covering, bound, plan
 from bench.regret.loads import DAY, LOADS
 from bench.regret.policies import (
     WARM_UP,
@@ -22,11 +22,14 @@ from bench.regret.policies import (
     by_day,
     by_line,
     fewest_consumers,
+    followed,
     known,
     least,
     replay,
     trajectories,
 )
+from bench.regret.trajectories import Floats, Window, items_of
+from solver.exact.linear_program import LinearProgram
 
 
 @st.composite
@@ -108,15 +111,14 @@ def test_each_partition_that_gains_anywhere_is_in_a_trajectory_that_gains_most_w
         assert through <= 1e-8 or any(each[step] >> item & 1 for each in found)
 
 
+def proof(window: Window, weight: float) -> Bound:
+    begun = np.column_stack([window.sizes, any_number(window.sizes)])
+    return bound(window, weight, dict.fromkeys(window.alone), begun, rounds=100, close=1e-6)
+
+
 @given(loads(3), st.sampled_from([0.5, 1.0, 4.0]))
 def test_no_plan_costs_less_than_the_bound(sizes: Floats, weight: float) -> None:
-    steps, partitions = sizes.shape
-    alone = dict.fromkeys((1 << item,) * steps for item in range(partitions))
-    begun = np.column_stack([sizes, any_number(sizes)])
-    proven = [
-        bound(Window(sizes, np.ones(steps), each), weight, dict(alone), begun, rounds=100, close=1e-6)
-        for each in (any_number(sizes), fewest(sizes))
-    ]
+    proven = [proof(Window(sizes, np.ones(len(sizes)), each), weight) for each in (any_number(sizes), fewest(sizes))]
     for each in proven:
         assert each.value <= optimum(sizes, weight) + 1e-9
         assert each.value == pytest.approx(each.relaxed, rel=1e-4)
@@ -132,9 +134,51 @@ def test_no_packing_has_fewer_consumers_than_a_step_takes(sizes: Floats) -> None
 @given(loads(3), st.sampled_from([0.5, 2.0]))
 def test_a_bound_whose_search_is_given_up_is_a_bound(sizes: Floats, weight: float) -> None:
     window = Window(sizes, np.ones(len(sizes)), fewest(sizes))
-    alone = dict.fromkeys((1 << item,) * len(sizes) for item in range(sizes.shape[1]))
     begun = np.full(window.required.shape, 3.0)
-    assert bound(window, weight, alone, begun, rounds=0, close=0).value <= optimum(sizes, weight) + 1e-9
+    given_up = bound(window, weight, dict.fromkeys(window.alone), begun, rounds=0, close=0)
+    assert given_up.value <= optimum(sizes, weight) + 1e-9
+
+
+@given(loads(3), st.sampled_from([0.5, 1.0, 4.0]))
+def test_a_plan_can_be_done_and_costs_no_more_than_its_trajectories(sizes: Floats, weight: float) -> None:
+    window = Window(sizes, np.ones(len(sizes)), fewest(sizes))
+    planned = plan(window, weight, {}, proof(window, weight), repairs=2)
+    course = followed(planned, sizes)
+    least_of_all = optimum(sizes, weight)
+    assert least_of_all - 1e-9 <= course.cost(weight) <= sum(window.cost(each, weight) for each in planned) + 1e-9
+    for assignment, row in zip(course.assignments, sizes, strict=True):
+        assert len(assignment) == sizes.shape[1]
+        assert all(fits(row, sum(1 << p.partition for p in held)) for held in assignment.by_consumer.values())
+
+
+def test_a_partition_that_several_trajectories_have_moves_when_it_is_smallest() -> None:
+    # Partition 0 is in the first at the start, and again from step 2 on; in the second up to step 3; in the third once.
+    shared = [(0b01, 0b00, 0b01, 0b01, 0b01), (0b01, 0b01, 0b01, 0b01, 0b00), (0b10, 0b10, 0b11, 0b10, 0b10)]
+    for small in (2, 3, 4):
+        sizes = np.full((5, 2), 0.5)
+        sizes[small, 0] = 0.25
+        course = followed(shared, sizes)
+        assert [tuple(each.values()) for each in course.assignments] == [(1, 2)] * small + [(0, 2)] * (5 - small)
+        assert (course.consumers, course.rscore) == (10, 0.25)
+
+
+def test_where_glop_gives_up_it_begins_anew_with_all_that_there_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = np.array([[0.6, 0.5, 0.4], [0.5, 0.5, 0.6], [0.9, 0.3, 0.3]])
+    covering = Covering(Window(sizes, np.ones(3), fewest(sizes)), 1.0, [(1 << item,) * 3 for item in range(3)])
+    covering.take([0])
+    alone = covering.relax().objective
+    for _ in range(3):
+        covering.price()
+    whole = covering.relax()
+    assert whole.objective < alone
+    relax, calls = LinearProgram.relax, count()
+    monkeypatch.setattr(LinearProgram, "relax", lambda *a, **k: relax(*a, **k) if next(calls) % 2 else None)
+    again = covering.relax()
+    assert again.objective == pytest.approx(whole.objective)
+    assert again.values[0] >= 1
+    monkeypatch.setattr(LinearProgram, "relax", lambda *_, **__: None)
+    with pytest.raises(RuntimeError, match="GLOP gave up"):
+        covering.relax()
 
 
 def test_what_two_windows_share_is_counted_once() -> None:
@@ -177,9 +221,22 @@ def test_no_policy_pays_less_than_the_bound(load: str) -> None:
     courses.append(replay("exact@1", sizes, 3, known(sizes, 2)))
     found = least(sizes, WEIGHTS, span, courses, rounds=10, close=0.001)
     assert all(course.proven for course in courses)
-    for weight, (value, relaxed) in found.items():
-        assert 0 < value <= relaxed + 1e-9
-        assert all(value <= course.cost(weight) + 1e-9 for course in courses)
+    for weight, each in found.items():
+        assert 0 < each.bound <= each.relaxed + 1e-9
+        assert all(each.bound <= course.cost(weight) + 1e-9 for course in courses)
+        assert each.plan is None
+
+
+def test_who_knows_the_load_does_better_than_whoever_decides_each_step_alone() -> None:
+    span = Span(windows=1, changes=5)
+    sizes = LOADS["ramps"](12, WARM_UP + span.steps, 1)
+    alone = {weight: replay(f"exact@{weight:g}", sizes, 1) for weight in WEIGHTS}
+    found = least(sizes, WEIGHTS, span, list(alone.values()), rounds=40, close=0.001)
+    plans = {weight: each.plan for weight, each in found.items() if each.plan}
+    assert plans.keys() == found.keys()
+    for weight, each in plans.items():
+        assert found[weight].bound - 1e-9 <= each.cost(weight) <= alone[weight].cost(weight) + 1e-9
+    assert plans[4.0].cost(4.0) < 0.99 * alone[4.0].cost(4.0)
 
 
 def test_trajectories_cost_what_their_policy_does() -> None:
