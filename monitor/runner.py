@@ -73,7 +73,7 @@ class Monitor:
             ConnectionSettingsError: the Kafka client refuses its settings.
         """
         settings = self._settings
-        estimates = SpeedEstimates(settings.window_s, settings.hold_s, follows_rises=settings.follow_rises)
+        estimates = SpeedEstimates(settings.window_s, settings.hold_s, follows_changes=settings.follow_changes)
         standing = Standing()
         with ExitStack() as resources:
             cluster = ClusterLogs(self._bootstrap_servers, self._client_config, settings.request_timeout_s)

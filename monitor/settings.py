@@ -42,10 +42,10 @@ class MonitorSettings(BaseModel):
     """Time from one measurement to the next."""
     window_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
     """The time that a write speed is an average over: the measurements of the last so many seconds."""
-    follow_rises: bool = True
-    """Whether the speed of a partition that is written faster than before is that of since then, not that of the whole
-    window: once each of the newest measurements was faster than all before. So the group grows sooner; a fall still
-    takes the window. Without it a speed is the paper's. See `docs/decisions/0028-rises.md`."""
+    follow_changes: bool = True
+    """Whether the speed of a partition that is written faster or slower than before is that of since then, not that of
+    the whole window: once each of the newest measurements was faster than all before, or each was slower. So the group
+    grows and shrinks sooner. Without it a speed is the paper's. See `docs/decisions/0028-changes.md`."""
     hold_s: Annotated[float, Field(ge=0, le=3600)] = 15.0
     """How long a partition that cannot be measured keeps its last good speed; afterwards it is unknown."""
     discovery_interval_s: Annotated[float, Field(ge=0.05, le=3600)] = 5.0

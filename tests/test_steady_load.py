@@ -70,7 +70,7 @@ def test_a_steady_load_moves_no_partition_even_if_the_monitor_is_restarted(
     world = World(SETTINGS, seed)
     for second in range(TEN_MINUTES):
         if second in (0, RESTARTED_S):
-            estimates = SpeedEstimates(MONITOR.window_s, MONITOR.hold_s, follows_rises=MONITOR.follow_rises)
+            estimates = SpeedEstimates(MONITOR.window_s, MONITOR.hold_s, follows_changes=MONITOR.follow_changes)
             estimates.follow(partitions)
         if second == SETTLED_S:
             settled = len(world.decisions)

@@ -64,7 +64,7 @@ def look_at(settings: Settings, topics: tuple[str, ...], stop: threading.Event, 
         surveyor = Surveyor(cluster, measured, group=group)
         resources.callback(surveyor.close)
         resources.callback(cluster.close)  # called first: it ends what the surveyor's threads wait for
-        estimates = SpeedEstimates(measured.window_s, measured.hold_s, follows_rises=measured.follow_rises)
+        estimates = SpeedEstimates(measured.window_s, measured.hold_s, follows_changes=measured.follow_changes)
         watcher = Watcher(group, settings.of_controller, solve)
         began_at, began = time.time(), time.monotonic()
         for _ in rounds(measured.interval_s, stop):

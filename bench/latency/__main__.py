@@ -26,7 +26,7 @@ from heuristics.kafka import KAFKA_ASSIGNORS
 
 SETTINGS = (
     Contender(page.REFERENCE, "kcga", 0.5, "auto"),
-    Contender(page.WINDOW, "kcga", 0.5, "auto", follow_rises=False),
+    Contender(page.WINDOW, "kcga", 0.5, "auto", follow_changes=False),
     Contender(page.AHEAD, "kcga", 0.5, "auto", forecast=True),
 )
 """What is compared with several seeds."""

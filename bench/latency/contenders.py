@@ -53,8 +53,8 @@ class Contender:
     """kcga: the engine. fixed and lag: the assignor. flink: whose settings."""
     forecast: bool = ControllerSettings.model_fields["forecast"].default
     """kcga: whether it looks ahead."""
-    follow_rises: bool = MONITOR.follow_rises
-    """kcga: whether its monitor follows rises."""
+    follow_changes: bool = MONITOR.follow_changes
+    """kcga: whether its monitor follows rises and falls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def _readership(contender: Contender, load: Load, times: Times, seed: int) -> Re
     begin_with = math.ceil(load.shares[0].sum() / 0.7)
     match contender.kind:
         case "kcga":
-            monitor = MONITOR.model_copy(update={"follow_rises": contender.follow_rises})
+            monitor = MONITOR.model_copy(update={"follow_changes": contender.follow_changes})
             return KcgaGroup(partitions, kcga_settings(contender), times, seed, monitor)
         case "fixed":
             consumers = min(len(partitions), round(contender.value))

@@ -78,7 +78,7 @@ class KcgaGroup:
         self._partitions = partitions
         self._index: Mapping[TopicPartition, int] = {p: index for index, p in enumerate(partitions)}
         self._times = times
-        self._estimates = SpeedEstimates(monitor.window_s, monitor.hold_s, follows_rises=monitor.follow_rises)
+        self._estimates = SpeedEstimates(monitor.window_s, monitor.hold_s, follows_changes=monitor.follow_changes)
         self._estimates.follow(partitions)
         self._interval_s = monitor.interval_s
         self._chance = Random(seed)

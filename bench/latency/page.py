@@ -23,7 +23,7 @@ from bench.quiet import LoadBefore
 REFERENCE = "kcga exact@0.5"
 """kcga as it is unless something is set."""
 WINDOW = f"{REFERENCE} window"
-"""Without `follow_rises`: speeds are means over the whole window, as the paper's."""
+"""Without `follow_changes`: speeds are means over the whole window, as the paper's."""
 AHEAD = f"{REFERENCE} ahead"
 """With `forecast`."""
 TIMES_LOWER = 10
@@ -73,8 +73,8 @@ def page_of(
         "\n".join(f"- {sentence}" for sentence in _in_short(first, shapes)),
         "## What settings gain",
         f"Over {len(seeds)} seeds: the mean, and the 95 % interval of the mean by Student's t, each beside "
-        f"`{WINDOW}` on the same load, which has neither `monitor.follow_rises` nor `controller.forecast`: its speeds "
-        "are means over the whole window, as the paper's.",
+        f"`{WINDOW}` on the same load, which has neither `monitor.follow_changes` nor `controller.forecast`: its "
+        "speeds are means over the whole window, as the paper's.",
         settings_table(outcomes, shapes),
         "## Where kcga loses",
         "\n".join(f"- {sentence}" for sentence in _losses(first, shapes)),
@@ -91,7 +91,7 @@ def settings_table(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> str:
     rows = []
     for shape in shapes:
         plain = _all_of(outcomes, shape, WINDOW)
-        for setting, name in (("follow_rises", REFERENCE), ("and forecast", AHEAD)):
+        for setting, name in (("follow_changes", REFERENCE), ("and forecast", AHEAD)):
             given = _all_of(outcomes, shape, name)
             due, held = sum(o.forecasts for o in given), sum(o.forecasts_held for o in given)
             rows.append(
@@ -232,7 +232,7 @@ def _model() -> str:
             f"Records of {RECORD_BYTES:,} bytes. A partition without a reader counts as unread, whether or not "
             "anything is written to it.",
             f"kcga: the real controller with its default settings (`exact@0.5` is what it does unless something is "
-            f"set; `window` is without `follow_rises`, `ahead` with `forecast`), except that the solver answers "
+            f"set; `window` is without `follow_changes`, `ahead` with `forecast`), except that the solver answers "
             f"after {ANSWERS_AFTER_S:g} s, whatever it takes here. The monitor's speeds are means over "
             f"{MONITOR.window_s:g} s, so kcga learns of a change late; a message takes {MESSAGE_S:g} s. The time of "
             "each stop, start and creation is drawn from those measured. Consumers count from creation to end. mbfp "

@@ -17,17 +17,17 @@ fast; unknown ones keep the speed that they had."""
 class SpeedEstimates:
     """The windows of the partitions of interest."""
 
-    def __init__(self, window_s: float, hold_s: float, *, follows_rises: bool = False) -> None:
+    def __init__(self, window_s: float, hold_s: float, *, follows_changes: bool = False) -> None:
         """
         Args:
             window_s: length of the windows.
             hold_s: how long a partition that is not measured keeps its last good speed, and what was committed counts.
-            follows_rises: a partition that is written faster than before has the speed of since then.
+            follows_changes: a partition that is written faster or slower than before has the speed of since then.
         """
         self.window_s = window_s
         self._hold_s = hold_s
         self._least_span_s = LEAST_SHARE * window_s
-        self._follows_rises = follows_rises
+        self._follows_changes = follows_changes
         self._windows: dict[TopicPartition, SpeedWindow] = {}
         self._committed: Mapping[TopicPartition, int | None] = {}
         self._committed_at = -math.inf
@@ -39,7 +39,7 @@ class SpeedEstimates:
         }
 
     def _new_window(self) -> SpeedWindow:
-        return SpeedWindow(self.window_s, self._hold_s, self._least_span_s, follows_rises=self._follows_rises)
+        return SpeedWindow(self.window_s, self._hold_s, self._least_span_s, follows_changes=self._follows_changes)
 
     def add(self, measurements: Iterable[tuple[TopicPartition, LogMeasurement]]) -> None:
         """Takes in new measurements; those of partitions that are of no interest are left aside."""

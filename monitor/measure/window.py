@@ -5,7 +5,8 @@ apart. It is never negative, and it is None (unknown) where it cannot be known.
 
 The queue holds, for each measurement, the bytes appended since the oldest: a sum that only grows, whatever happens to
 the log's size. As long as nothing is deleted, it is the size itself, and the speed is the paper's
-`(last size - first size) / time between them`. With `follows_rises` the first is where the newest rise begins.
+`(last size - first size) / time between them`. With `follows_changes` the first is where the newest rise or fall
+begins.
 """
 
 import math
@@ -22,8 +23,8 @@ STEADY_SHARE = 0.6
 STEADY_STEPS = 3
 STEADY = 1.5
 """The fastest of the steps is at most so many times as fast as the slowest."""
-RISE_STEPS = 4
-"""At least so many steps, each faster than so many before and all else in the window, are a rise."""
+CHANGE_STEPS = 4
+"""At least so many steps, each faster than so many before and all else in the window, are a rise; slower, a fall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class SpeedWindow:
     """The measurements of one partition in the last `window_s`, and the speed that they give."""
 
     def __init__(
-        self, window_s: float, hold_s: float, least_span_s: float = 0.0, *, follows_rises: bool = False
+        self, window_s: float, hold_s: float, least_span_s: float = 0.0, *, follows_changes: bool = False
     ) -> None:
         """
         Args:
@@ -58,14 +59,15 @@ class SpeedWindow:
             hold_s: for how long the last good speed stands in where there is no fresh measurement.
             least_span_s: measurements of a shorter time give no speed: a moment's burst is none. Where the log grew
                 steadily, step by step, `STEADY_SHARE` of it is enough.
-            follows_rises: once each of the newest steps is faster than every one before, those before count no more.
+            follows_changes: once each of the newest steps is faster than every one before, or each is slower, those
+                before count no more.
         """
         self._window_s = window_s
         self._hold_s = hold_s
         self._least_span_s = least_span_s
-        self._follows_rises = follows_rises
-        self._risen_from: _Entry | None = None
-        """Where the newest rise begins."""
+        self._follows_changes = follows_changes
+        self._changed_from: _Entry | None = None
+        """Where the newest rise or fall begins."""
         self._entries: deque[_Entry] = deque()
         self._newest: LogMeasurement | None = None
         self._newest_with_offsets: LogMeasurement | None = None
@@ -104,8 +106,8 @@ class SpeedWindow:
         )
         while self._entries[0].at < measurement.at - self._window_s:
             self._entries.popleft()
-        if self._follows_rises:
-            self._risen_from = self._rise() or self._risen_from
+        if self._follows_changes:
+            self._changed_from = self._change() or self._changed_from
         self._last_good = self._measured() or self._last_good
 
     def speed(self, at: float) -> WriteSpeed | None:
@@ -134,14 +136,14 @@ class SpeedWindow:
         )
 
     def _begin(self, measurement: LogMeasurement) -> None:
-        self._risen_from = None
+        self._changed_from = None
         self._entries.clear()
         self._entries.append(_Entry(measurement.at, 0.0, 0))
 
     def _measured(self) -> WriteSpeed | None:
         first, last = self._entries[0], self._entries[-1]
-        if self._risen_from is not None and self._risen_from.at > first.at:
-            first = self._risen_from
+        if self._changed_from is not None and self._changed_from.at > first.at:
+            first = self._changed_from
         elapsed_s = last.at - first.at
         if elapsed_s <= 0 or (elapsed_s < self._least_span_s and not self._is_steady(elapsed_s)):
             return None
@@ -151,18 +153,19 @@ class SpeedWindow:
             measured_at=last.at,
         )
 
-    def _rise(self) -> _Entry | None:
-        """Where the steps begin that are a rise just now, as few as give a speed; None where there is none."""
-        begins, slowest, later_steps, earlier_steps = self._entries[-1], math.inf, 0, 0
+    def _change(self) -> _Entry | None:
+        """Where the steps begin that are a rise or a fall just now, as few as give a speed; None where none are."""
+        begins, slowest, fastest = self._entries[-1], math.inf, -math.inf
+        later_steps, earlier_steps, rises, falls = 0, 0, True, True
         for later, earlier in pairwise(reversed(self._entries)):
             rate = (later.appended_bytes - earlier.appended_bytes) / (later.at - earlier.at)
-            if later_steps < RISE_STEPS or self._entries[-1].at - begins.at < self._least_span_s:
-                begins, slowest, later_steps = earlier, min(slowest, rate), later_steps + 1
-            elif rate < slowest:
-                earlier_steps += 1
-            else:
+            if later_steps < CHANGE_STEPS or self._entries[-1].at - begins.at < self._least_span_s:
+                begins, slowest, fastest, later_steps = earlier, min(slowest, rate), max(fastest, rate), later_steps + 1
+                continue
+            rises, falls, earlier_steps = rises and rate < slowest, falls and rate > fastest, earlier_steps + 1
+            if not (rises or falls):
                 return None
-        return begins if earlier_steps >= RISE_STEPS else None
+        return begins if earlier_steps >= CHANGE_STEPS else None
 
     def _is_steady(self, elapsed_s: float) -> bool:
         """Whether all that was measured of the log, if it is enough, are steps of about the same speed."""

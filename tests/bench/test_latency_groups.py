@@ -143,14 +143,14 @@ def test_a_partition_that_moves_to_a_new_consumer_is_read_where_it_was_until_tha
 
 
 @pytest.mark.parametrize(
-    ("follow_rises", "share_of_window"),
+    ("follow_changes", "share_of_window"),
     [
         (False, 6 / 14),  # the sum rises from 4 to 18, so the mean of the window is above 10 after that
         (True, LEAST_SHARE),
     ],
 )
-def test_kcga_learns_of_a_rise_as_late_as_the_window_makes_it(follow_rises: bool, share_of_window: float) -> None:
-    monitor = MONITOR.model_copy(update={"follow_rises": follow_rises})
+def test_kcga_learns_of_a_rise_as_late_as_the_window_makes_it(follow_changes: bool, share_of_window: float) -> None:
+    monitor = MONITOR.model_copy(update={"follow_changes": follow_changes})
     group = KcgaGroup(FOUR, CONTROLLER, TIMES, seed=1, monitor=monitor)
     queues = Queues(4, 4000, TICK_S, 10.0)
     noticed_at = None

@@ -169,9 +169,19 @@ def test_steps_that_are_too_few_are_no_proof_of_steadiness() -> None:
     assert speed_of(window, at=6) == 1000
 
 
-def speeds_of(steps: list[int], *, follows_rises: bool = True) -> list[float | None]:
+courses = st.lists(
+    st.tuples(st.integers(0, 1900), st.integers(1, 20), st.integers(0, 100)), min_size=1, max_size=6
+).flatmap(
+    lambda levels: st.tuples(
+        *(st.integers(level, level + spread) for level, seconds, spread in levels for _ in range(seconds))
+    ).map(list)
+)
+"""How much a log grows by in each second: for some at one level, then at another."""
+
+
+def speeds_of(steps: list[int], *, follows_changes: bool = True) -> list[float | None]:
     """After each second, where a log grows by so many bytes in each."""
-    window, written, speeds = SpeedWindow(30, 15, 5, follows_rises=follows_rises), 0, list[float | None]()
+    window, written, speeds = SpeedWindow(30, 15, 5, follows_changes=follows_changes), 0, list[float | None]()
     window.add(measured(0, 0))
     for second, appended in enumerate(steps, 1):
         written += appended
@@ -180,30 +190,33 @@ def speeds_of(steps: list[int], *, follows_rises: bool = True) -> list[float | N
     return speeds
 
 
-def test_a_step_up_is_known_after_a_sixth_of_the_window_and_a_step_down_after_all_of_it() -> None:
-    speeds = speeds_of([100] * 40 + [300] * 40 + [100] * 40)
-    assert speeds[39] == 100
-    assert set(speeds[44:80]) == {300}
-    assert speeds[44:50] != speeds_of([100] * 40 + [300] * 10, follows_rises=False)[44:50]
-    assert speeds[108] != 100
-    assert set(speeds[109:]) == {100}
+def test_a_step_up_or_down_is_known_after_a_sixth_of_the_window() -> None:
+    steps = [100] * 40 + [300] * 40 + [100] * 40
+    followed, plain = speeds_of(steps), speeds_of(steps, follows_changes=False)
+    assert set(followed[10:40]) == set(followed[84:]) == {100}
+    assert set(followed[44:80]) == {300}
+    between = followed[40:44] + followed[80:84] + plain[40:69] + plain[80:109]
+    assert all(speed is not None and 100 < speed < 300 for speed in between)
 
 
 def test_a_climb_is_followed_by_its_newest_steps() -> None:
     steps = [100] * 40 + [100 + 10 * n for n in range(1, 21)]
-    followed, plain = speeds_of(steps), speeds_of(steps, follows_rises=False)
+    followed, plain = speeds_of(steps), speeds_of(steps, follows_changes=False)
     assert followed[59] == 280, "the mean of the newest five"
     assert plain[59] == (100 * 10 + sum(steps[40:])) / 30
 
 
-@given(st.lists(st.integers(0, 2000), min_size=12, max_size=60))
-def test_where_no_speed_rises_nothing_is_another(steps: list[int]) -> None:
-    falling = sorted(steps, reverse=True)
-    assert speeds_of(falling) == speeds_of(falling, follows_rises=False)
+@given(courses)
+def test_a_fall_is_followed_as_a_rise_is(steps: list[int]) -> None:
+    mirrored = [2000 - appended for appended in steps]
+    for fallen, risen in zip(speeds_of(steps)[5:], speeds_of(mirrored)[5:], strict=True):
+        assert fallen is not None
+        assert risen is not None
+        assert fallen == pytest.approx(2000 - risen)
 
 
-@given(st.lists(st.integers(0, 2000), min_size=12, max_size=60))
-def test_the_speed_of_a_rise_is_a_mean_of_newest_steps_and_no_fewer_than_give_a_speed(steps: list[int]) -> None:
+@given(courses)
+def test_the_speed_of_a_change_is_a_mean_of_newest_steps_and_no_fewer_than_give_a_speed(steps: list[int]) -> None:
     held = None
     for second, speed in enumerate(speeds_of(steps), 1):
         newest = [sum(steps[second - n : second]) / n for n in range(3, min(30, second) + 1)]
@@ -211,9 +224,9 @@ def test_the_speed_of_a_rise_is_a_mean_of_newest_steps_and_no_fewer_than_give_a_
         held = speed
 
 
-def test_a_log_that_grows_by_bursts_does_not_rise_with_each_of_them() -> None:
+def test_a_log_that_grows_by_bursts_does_not_change_with_each_of_them() -> None:
     steps = [0, 0, 900] * 30
-    assert speeds_of(steps) == speeds_of(steps, follows_rises=False)
+    assert speeds_of(steps) == speeds_of(steps, follows_changes=False)
 
 
 def by_offsets(at: float, end: int, sample: tuple[int, int] | None = None) -> LogMeasurement:
