@@ -31,7 +31,7 @@ def main() -> None:
     span = Span(options.windows, options.changes)
     seeds = range(1, options.seeds + 1)
     jobs = [
-        Job(load, seed, options.partitions, span, options.rounds, not options.no_bound)
+        Job(load, seed, options.partitions, span, options.rounds, not options.no_bound, options.repairs)
         for load, seed in product(options.loads, seeds)
     ]
     began = time.monotonic()
@@ -76,6 +76,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--changes", type=int, default=10, metavar="N", help="steps of each (%(default)s)")
     parser.add_argument("--rounds", type=int, default=80, metavar="N", help="of columns, at most (%(default)s)")
     parser.add_argument("--no-bound", action="store_true", help="compare policies only: much faster")
+    parser.add_argument("--repairs", type=int, metavar="N", help="of a plan for each bound (no plans are made)")
     parser.add_argument("--processes", type=int, default=cores, metavar="N", help="at one time (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="to see that it works: 8 partitions, 2 seeds, 4 steps")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
@@ -86,6 +87,8 @@ def parse_options() -> argparse.Namespace:
         least = 2 if name == "seeds" else 1
         if not least <= getattr(options, name) <= most:
             parser.error(f"--{name} {getattr(options, name)}: it must be a number from {least} to {most}")
+    if options.repairs is not None and (options.repairs < 0 or options.windows > 1 or options.no_bound):
+        parser.error(f"--repairs {options.repairs}: it must be 0 or more, with the bound of one window")
     return options
 
 

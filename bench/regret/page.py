@@ -55,8 +55,7 @@ def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: f
         "above what anyone pays who knows the whole load beforehand, in percent of that: the mean over the seeds, and "
         "the 95 % interval of the mean by Student's t. What is taken for that is a lower bound, so the true regret is "
         "less: the bound lets who knows the load begin as they like, and of whole consumers knows only how many each "
-        "step takes at least. `plan` is the best that was found for such a one: the least is between the bound and "
-        "that.",
+        "step takes at least.",
         "`exact@x` decides each step with lambda x, to its optimum, whatever lambda is paid. `lambda'` is the x, and "
         "`share` the share of a consumer up to which it is given partitions, that cost least on the *other* seeds of "
         "the load: a policy that knows what kind of load it has, and no more. `known`, `line` and `day` decide with a "
@@ -116,7 +115,7 @@ def _of_load(outcomes: Sequence[Outcome]) -> list[str]:
     }
     rows = [
         ["bound, consumers a step", *bounds],
-        *([["plan", *map(_interval, plans.values())]] if all(plans.values()) else []),
+        *([["a plan that knows the load", *map(_interval, plans.values())]] if all(plans.values()) else []),
         *([name, *regrets(pick)] for name, pick in picks.items()),
         *([name, *regrets(always(name))] for name in HEURISTICS),
     ]

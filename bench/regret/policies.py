@@ -40,8 +40,6 @@ LINE = 4
 """The steps that a line goes through."""
 LEAST_SHARE = 0.6
 """A consumer is packed up to that at least, however much is to come."""
-REPAIRS = 10
-"""Of a plan of who knows the load."""
 CLOSE = 0.005
 """The bound is searched for until it is that close to the relaxation's optimum, as a share of it."""
 
@@ -204,7 +202,7 @@ class Least:
     relaxed: float
     """The relaxation's optimum is not above that."""
     plan: Course | None
-    """How it can be done; None where there are several windows, whose plans would not meet."""
+    """How it can be done; None where it was not asked for."""
 
     def regret(self, cost: float) -> float:
         """What is paid above the bound, as a share of it."""
@@ -212,7 +210,14 @@ class Least:
 
 
 def least(
-    sizes: Floats, weights: Sequence[float], span: Span, courses: Sequence[Course], *, rounds: int, close: float
+    sizes: Floats,
+    weights: Sequence[float],
+    span: Span,
+    courses: Sequence[Course],
+    *,
+    rounds: int,
+    close: float,
+    repairs: int | None = None,
 ) -> Mapping[float, Least]:
     """What the counted steps cost who knows them, for each lambda.
 
@@ -223,6 +228,7 @@ def least(
         courses: of policies, whose trajectories are the first columns.
         rounds: as in `foresight.bound`.
         close: the same.
+        repairs: as in `foresight.plan`; None for no plan. There is none of several windows: theirs would not meet.
     """
     found = {weight: Least(0.0, 0.0, None) for weight in weights}
     falling = sorted(weights, reverse=True)
@@ -236,8 +242,8 @@ def least(
         for weight in falling:  # the dearer migrations are, the sooner it is done
             reached[weight] = bound(window, weight, pool, duals, rounds=rounds, close=close)
             duals = reached[weight].duals
-            if span.windows == 1:
-                planned = plan(window, weight, pool, reached[weight], repairs=REPAIRS)
+            if repairs is not None:
+                planned = plan(window, weight, pool, reached[weight], repairs=repairs)
                 pool |= dict.fromkeys(planned)
                 plans[weight] = min(followed(planned, window.sizes), *courses, key=lambda each: each.cost(weight))
         best = 0.0
@@ -259,6 +265,8 @@ class Job:
     rounds: int
     bounded: bool
     """Whether the bound is asked for, which takes most of the time."""
+    repairs: int | None
+    """Of plans beside it; None for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,12 +308,20 @@ def perform(job: Job) -> Outcome:
         for weight, horizon in product(DECIDED_AHEAD, HORIZONS):
             course = replay(exact(weight), sizes, job.seed, growing(sizes, horizon))
             courses[ahead(weight, look, horizon)] = course
-    first = [course for name, course in courses.items() if name not in HEURISTICS or name == "mwf"]
+    first = [courses[name] for name in ("mwf", *(exact(weight) for weight in DECIDED))]
     return Outcome(
         load=job.load,
         seed=job.seed,
         totals={name: (course.consumers, course.rscore) for name, course in courses.items()},
-        least=least(sizes, WEIGHTS if job.bounded else (), job.span, first, rounds=job.rounds, close=CLOSE),
+        least=least(
+            sizes,
+            WEIGHTS if job.bounded else (),
+            job.span,
+            first,
+            rounds=job.rounds,
+            close=CLOSE,
+            repairs=job.repairs,
+        ),
         proven=all(course.proven for course in courses.values()),
         steps=job.span.steps,
     )

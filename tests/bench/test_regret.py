@@ -231,7 +231,7 @@ def test_who_knows_the_load_does_better_than_whoever_decides_each_step_alone() -
     span = Span(windows=1, changes=5)
     sizes = LOADS["ramps"](12, WARM_UP + span.steps, 1)
     alone = {weight: replay(f"exact@{weight:g}", sizes, 1) for weight in WEIGHTS}
-    found = least(sizes, WEIGHTS, span, list(alone.values()), rounds=40, close=0.001)
+    found = least(sizes, WEIGHTS, span, list(alone.values()), rounds=40, close=0.001, repairs=5)
     plans = {weight: each.plan for weight, each in found.items() if each.plan}
     assert plans.keys() == found.keys()
     for weight, each in plans.items():
@@ -269,12 +269,30 @@ def test_an_interval_is_that_of_a_textbook() -> None:
 
 
 @pytest.mark.slow(8)
-def test_the_page_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = ["regret", "--quick", "--loads", "ramps", "--processes", "1", "--busy", "--folder", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", arguments)
+def test_the_page_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        "--quick",
+        "--loads",
+        "ramps",
+        "--repairs",
+        "1",
+        "--processes",
+        "1",
+        "--busy",
+        "--folder",
+        str(tmp_path),
+    ]
+    monkeypatch.setattr(sys, "argv", ["regret", *arguments])
     main()
     page = (tmp_path / "regret.md").read_text(encoding="utf-8")
     assert "## Ramps" in page
     assert "| mbfp |" in page
+    assert "| a plan that knows the load |" in page
     assert "each the optimum, and proven so" in page
     assert (tmp_path / "regret.csv").read_text(encoding="utf-8").count("bound") == 1 + 2 * len(WEIGHTS)
+    monkeypatch.setattr(sys, "argv", ["regret", "--no-bound", *arguments])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "--repairs 1: it must be 0 or more, with the bound of one window" in capsys.readouterr().err
