@@ -69,8 +69,9 @@ def git(*arguments: str) -> bytes:
 def begin(group: WitnessedGroup) -> None:
     for component in ("controller", "monitor"):
         group.begin(component)
-    group.wait("two read", lambda: len(group.readers) == 2)
     group.converges("the group begins")
+    # What was written before anybody read may have asked for a third for a while.
+    group.wait("two read, and there is no other", lambda: len(group.readers) == 2 == len(group.consumers))
 
 
 def change(group: WitnessedGroup, before: str, after: str) -> None:
