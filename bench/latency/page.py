@@ -234,7 +234,8 @@ def _model() -> str:
             f"kcga: the real controller with its default settings (`exact@0.5` is what it does unless something is "
             f"set; `window` is without `follow_changes`, `ahead` with `forecast`), except that the solver answers "
             f"after {ANSWERS_AFTER_S:g} s, whatever it takes here. The monitor's speeds are means over "
-            f"{MONITOR.window_s:g} s, so kcga learns of a change late; a message takes {MESSAGE_S:g} s. The time of "
+            f"{MONITOR.window_s:g} s, or since the newest rise or fall (not with `window`), so kcga learns of a change "
+            f"late; a message takes {MESSAGE_S:g} s. The time of "
             "each stop, start and creation is drawn from those measured. Consumers count from creation to end. mbfp "
             "and mwf are told 0.75 of the capacity, as by the paper's authors; where their plan breaks a rule of the "
             "controller, the plan by rule is taken.",

@@ -22,9 +22,10 @@ _WHOLE = 0.99
 _TOO_DEAR = 0.3
 """A trajectory that costs so much more than it is worth, in consumers, is in no good plan."""
 _GIVEN_UP = 8
-"""So many trajectories at a time."""
+"""So many of a plan's trajectories are given up at a time."""
 _NOISE = 6.0
-"""Of how many partitions two share, each counted at each step."""
+"""So much chance is added to how many partitions two of them share, each counted at each step: else the same ones are
+always given up together."""
 
 
 class Covering:

@@ -27,6 +27,7 @@ Trajectory = tuple[int, ...]
 MOST_PARTITIONS = 62
 """As many as a number has bits."""
 TOLERANCE = 1e-9
+"""What is less, in consumers, is nothing but rounding."""
 
 
 class FittingSets:
