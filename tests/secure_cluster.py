@@ -88,8 +88,8 @@ class Cluster:
     def grant(self, wanted: list[Right]) -> None:
         bindings = [binding(right, operation) for right in wanted for operation in right.operations]
         for granted in self.admin.create_acls(bindings).values():
-            granted.result(30)
-        wait_for(lambda: set(bindings) <= set(self.admin.describe_acls(ALL_RIGHTS).result(30)))
+            granted.result(PATIENCE_S)
+        wait_for(lambda: set(bindings) <= set(self.admin.describe_acls(ALL_RIGHTS).result(PATIENCE_S)))
 
     def revoke(self, right: Right) -> None:
         """That was granted."""
@@ -107,14 +107,14 @@ class Cluster:
             for each in bindings
         ]
         for revoked in self.admin.delete_acls(filters).values():
-            revoked.result(30)
-        wait_for(lambda: not set(bindings) & set(self.admin.describe_acls(ALL_RIGHTS).result(30)))
+            revoked.result(PATIENCE_S)
+        wait_for(lambda: not set(bindings) & set(self.admin.describe_acls(ALL_RIGHTS).result(PATIENCE_S)))
 
     def revoke_all(self) -> None:
         """Whatever anybody was granted; a superuser needs none of it."""
         for revoked in self.admin.delete_acls([ALL_RIGHTS]).values():
-            revoked.result(30)
-        wait_for(lambda: not self.admin.describe_acls(ALL_RIGHTS).result(30))
+            revoked.result(PATIENCE_S)
+        wait_for(lambda: not self.admin.describe_acls(ALL_RIGHTS).result(PATIENCE_S))
 
 
 ANY: Any = None
@@ -168,7 +168,7 @@ def secure_cluster(folder: Path, java: Java, provider: TokenProvider | None = No
             UserScramCredentialUpsertion(user, info, PASSWORD.encode()) for user in users
         ]
         for altered in made.admin.alter_user_scram_credentials(upsertions).values():
-            altered.result(30)
+            altered.result(PATIENCE_S)
         made.make(2, DATA)
         yield made
 

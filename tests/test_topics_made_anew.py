@@ -11,7 +11,7 @@ from controller.decide.commands import Claim
 from controller.kafka import KafkaLink, Received
 from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState, ControllerClaim
 from domain.topics import TopicNames
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedBroker
 
 CONSUMER = 2
@@ -74,7 +74,7 @@ def test_controller_and_consumers_go_on_with_a_metadata_topic_that_is_made_anew(
         link.begin()
         reader.begin()
         wait_until(lambda: all_hear_what_is_said_after(20))  # their places are beyond the end of what comes
-        admin.delete_topics([names.metadata])[names.metadata].result(30)
+        admin.delete_topics([names.metadata])[names.metadata].result(PATIENCE_S)
         wait_until(lambda: names.metadata not in cluster.partitions())
         cluster.ensure_internal_topics(names, highest_consumer=3)
         made_anew = sent

@@ -147,8 +147,9 @@ def wait_for_group(settings: Mapping[str, str], group: str, members: int = 1) ->
     admin = AdminClient({**settings})
 
     def have_joined() -> bool:
-        with suppress(KafkaException):  # who coordinates the group may be decided just now
-            return len(admin.describe_consumer_groups([group])[group].result(30).members) >= members
+        with suppress(KafkaException):  # who coordinates the group may be decided just now, for as long as it takes
+            told = admin.describe_consumer_groups([group], request_timeout=PATIENCE_S)[group]
+            return len(told.result().members) >= members
         return False
 
     wait_until(have_joined, lambda: "nobody joins", every_s=0.2)

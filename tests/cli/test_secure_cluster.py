@@ -190,7 +190,7 @@ def test_the_controller_bounds_topics_that_exist_and_who_may_not_leaves_that_to_
         wait_until(partial(knows, seen, {names.write_speed, names.metadata, names.decisions}))
         seen.ensure_internal_topics(names, highest_consumer=15)
     (answer,) = cluster.admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, names.metadata)]).values()
-    assert answer.result(30)["segment.ms"].value == "600000"
+    assert answer.result(PATIENCE_S)["segment.ms"].value == "600000"
 
 
 def knows(topics: Topics, names: set[str]) -> bool:

@@ -213,7 +213,7 @@ def test_a_group_that_nobody_is_in_and_topics_that_vanish(
         assert {each.partition for each in moment.unread} == {0, 1}
     with watching(settings_of(servers, unique_name, 100_000)) as looks:
         until(looks, lambda look: bool(look.moment.unread))
-        admin.delete_topics([topic])[topic].result(30)
+        admin.delete_topics([topic])[topic].result(PATIENCE_S)
         troubled = until(looks, lambda look: any(topic in trouble for trouble in look.moment.troubles))
         assert troubled.moment.state in ("Empty", "Dead")
 

@@ -23,6 +23,7 @@ from monitor.runner import Monitor
 from monitor.settings import MonitorSettings
 from tests.cli.ordinary_group import producing
 from tests.monitor.running_monitor import Reports, running
+from tests.patience import PATIENCE_S
 from tests.secure_cluster import Cluster, produce, secure_cluster
 
 # kafka-python does not close the socket of a connection that is still being made when it is told to end.
@@ -186,7 +187,7 @@ def test_auto_changes_over_without_a_jump_when_a_right_comes_or_goes_and_commits
                 # The log held a thousand times as much as is written each second: of two sources mixed, that comes out.
                 assert report.speeds.bytes_per_s[partition] < 200_000
     reports.close()
-    groups = {group.group_id for group in cluster.admin.list_consumer_groups().result(30).valid}
+    groups = {group.group_id for group in cluster.admin.list_consumer_groups().result(PATIENCE_S).valid}
     assert groups <= {SPEEDS}, "but for the group of whoever reads the reports"
 
 
