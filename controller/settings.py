@@ -31,6 +31,8 @@ BytesPerS = Annotated[float, Field(ge=LEAST_CAPACITY, le=HIGHEST_SPEED, allow_in
 
 AUTHORS_HEADROOM = 0.75
 """The share of a consumer's capacity that the paper's authors filled when they packed."""
+HEADROOM_AHEAD = 0.8
+"""The same of what most partitions are foreseen to grow to: growth is what part of the room is for."""
 SPARE_NUMBERS = 8
 """So many consumers may hang, and keep their numbers, until there are none left for others."""
 DEFAULT_WEIGHT = 0.5
@@ -65,7 +67,8 @@ class ControllerSettings(BaseModel):
     """With `consumer_capacity = "auto"`: how sure it must be that the mean rate of a consumer is no lower, by
     Student's t."""
     packing_capacity: BytesPerS | None = None
-    """What a plan gives a consumer at most, so that it has room to grow; 0.75 of `consumer_capacity` unless set."""
+    """What a plan gives a consumer at most, so that it has room to grow; unless set 0.75 of `consumer_capacity`, and
+    0.8 where it is made for what most partitions are foreseen to grow to."""
     migration_weight: Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)] | None = None
     """Lambda: how many consumers it is worth to move one consumer's capacity less; 0.5 unless it or prices are set."""
     consumer_hour_price: Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)] | None = None
@@ -109,9 +112,9 @@ class ControllerSettings(BaseModel):
     """With `min_consumers = 0`: nobody reads any more once nothing was written, and nothing was left to read, for so
     long."""
     forecast: bool = False
-    """Where a partition's own past proves a forecast, plans are made for what it is to grow by until they are carried
-    out: before a consumer is above its capacity. A plan that has to be is made for where a climb leads that is only
-    just seen. See `docs/decisions/0023-forecast.md`."""
+    """Where the past of a partition, or of all together, proves a forecast, plans are made for what is to come until
+    they are carried out: before a consumer is above its capacity. A plan that has to be is made for where a climb leads
+    that is only just seen. See `docs/decisions/0023-forecast.md`."""
     schedules: tuple[Schedule, ...] = ()
     """Times at which a plan has more consumers than `min_consumers` at least: before a load that comes by the clock."""
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 0
@@ -296,6 +299,11 @@ class ControllerSettings(BaseModel):
     def packing(self) -> float:
         """What a plan gives a consumer at most, in bytes/s."""
         return AUTHORS_HEADROOM * self.consumer_capacity if self.packing_capacity is None else self.packing_capacity
+
+    @property
+    def packing_ahead(self) -> float:
+        """The same where the plan is for what most partitions are foreseen to grow to."""
+        return HEADROOM_AHEAD * self.consumer_capacity if self.packing_capacity is None else self.packing_capacity
 
     @property
     def highest_consumer(self) -> int:

@@ -17,7 +17,7 @@ from bench.latency import page
 from bench.latency.contenders import CAPACITY, WARM_UP_S, Contender, Job, Outcome, perform
 from bench.latency.kcga_group import RECORD_BYTES
 from bench.latency.plot import draw
-from bench.latency.shapes import SHAPES, STEP_S
+from bench.latency.shapes import PARTITIONS, SHAPES, STEP_S
 from bench.latency.times import load
 from bench.quiet import add_busy, await_quiet
 from cli.plots.plotting import require_plotting
@@ -30,6 +30,8 @@ SETTINGS = (
     Contender(page.AHEAD, "kcga", 0.5, "auto", forecast=True),
 )
 """What is compared with several seeds."""
+FLOOR = Contender(page.EACH, "fixed", PARTITIONS, "kafka-sticky")
+"""Beside them."""
 KCGA = (
     *SETTINGS,
     Contender("kcga mbfp", "kcga", option="mbfp"),
@@ -64,8 +66,8 @@ def main() -> None:
     def jobs(contenders: Iterable[Contender], shape: str, seed: int = options.seed) -> list[Job]:
         return [Job(contender, shape, steps, seed, times) for contender in contenders]
 
-    first = [job for shape in options.shapes for job in jobs((*KCGA, *AUTOSCALED), shape)]
-    first += [job for shape in options.shapes for seed in seeds[1:] for job in jobs(SETTINGS, shape, seed)]
+    first = [job for shape in options.shapes for job in jobs((*KCGA, *AUTOSCALED, FLOOR), shape)]
+    first += [job for shape in options.shapes for seed in seeds[1:] for job in jobs((*SETTINGS, FLOOR), shape, seed)]
     with (
         # Not forked: the solver's threads would be copied in any state.
         ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool,
@@ -81,7 +83,7 @@ def main() -> None:
             advance(f"{outcome.shape}, {outcome.contender}")
 
     write_csv(outcomes, options.folder / "latency.csv")
-    draw([outcome for outcome in outcomes if outcome.seed == options.seed], plot)
+    draw(page.shown(outcomes, options.seed), plot)
     file = options.folder / "latency.md"
     file.write_text(page.page_of(outcomes, seeds, options.minutes, times, before, plot.name), encoding="utf-8")
     print(f"{file}, latency.csv and {plot.name} are written")

@@ -268,13 +268,13 @@ class Decider:
         """How far ahead it looks, and how well; None where it does not."""
         if self._forecast is None:
             return None
-        foretold = self._forecast.at(self.horizon.seconds)
+        outlook = self._forecast.at(self.horizon.seconds)
         return Foresight(
             horizon_s=self.horizon.seconds,
             quantile=QUANTILE,
-            partitions=int(foretold.counts.sum()),
-            due=foretold.due,
-            held=foretold.held,
+            partitions=outlook.partitions,
+            due=outlook.due,
+            held=outlook.held,
         )
 
     def _capacity_of(self, consumer: ConsumerId) -> float:

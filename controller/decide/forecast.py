@@ -12,6 +12,10 @@ moment before the largest is taken, so it is the quantile of the consumer's load
 and those that are alike all of it. What it is above the consumer's lines is shared among its partitions in proportion
 to their own; of a plan's consumers it is the quantile as far as they are mixed as the present ones are.
 
+All partitions together have a line, too, which counts by the same rules, and often where theirs do not: what each does
+by chance cancels out. Then its upper quantile is what all come to: those whose own lines count follow these, the others
+share what is left of the line in proportion to their speeds, and all who rise the margin in proportion to their growth.
+
 All follows from the newest `MEMORY_S` of speeds, and from no others: whoever has heard these foresees the same.
 """
 
@@ -76,6 +80,30 @@ class Foretold:
     """Quantiles that counted, and of which it is known whether they held: all of the newest `SCORED` moments."""
     held: int
     """Of those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is foreseen at one moment of partitions, one by one and all together."""
+
+    each: Foretold
+    together: Foretold
+    """Of the sum of those that were known all the time: one column."""
+    summed: Flags
+    """Whether a partition is in that sum."""
+
+    @property
+    def partitions(self) -> int:
+        """Of so many something is foreseen."""
+        return int((self.each.counts | (self.summed & self.together.counts)).sum())
+
+    @property
+    def due(self) -> int:
+        return self.each.due + self.together.due
+
+    @property
+    def held(self) -> int:
+        return self.each.held + self.together.held
 
 
 def margin(errors: Figures, spares: Flags) -> Figures:
@@ -163,8 +191,8 @@ class Forecast:
         self._partitions: tuple[TopicPartition, ...] = ()
         self._rows: deque[Figures] = deque(maxlen=MEMORY)
         self._step = -math.inf
-        self._foretold: tuple[int, Foretold] | None = None
-        self._upper: tuple[Foretold, Assignment, Mapping[TopicPartition, float]] | None = None
+        self._outlook: tuple[int, Outlook] | None = None
+        self._upper: tuple[Outlook, Assignment, Mapping[TopicPartition, float]] | None = None
 
     def measured(self, at: float, speeds: Mapping[TopicPartition, float]) -> None:
         """Speeds came, in bytes/s, that were measured at `at`, by the clock of who measured them.
@@ -186,7 +214,7 @@ class Forecast:
         shares = (np.arange(missing) + 1) / (missing + 1)
         self._rows.extend(last + share * (row - last) for share in shares)
         self._rows.append(row)
-        self._step, self._foretold = step, None
+        self._step, self._outlook = step, None
 
     def _rearrange(self, partitions: tuple[TopicPartition, ...]) -> None:
         """What is not measured just now is forgotten, and learned anew."""
@@ -196,35 +224,61 @@ class Forecast:
             self._rows[number] = np.append(row, np.nan)[taken]
         self._partitions = partitions
 
-    def at(self, horizon_s: float) -> Foretold:
+    def at(self, horizon_s: float) -> Outlook:
         """What is foreseen for so many seconds after the newest speeds, at most `LONGEST_HORIZON_S`."""
         ahead = min(_LONGEST, max(1, math.ceil(horizon_s / STEP_S)))
-        if self._foretold is None or self._foretold[0] != ahead:
+        if self._outlook is None or self._outlook[0] != ahead:
             rows = np.array(self._rows).reshape(len(self._rows), len(self._partitions))
-            self._foretold = ahead, foretell(_newest(rows, max(1, len(rows))), ahead)
-        return self._foretold[1]
+            rows = _newest(rows, max(1, len(rows)))[-memory(ahead) :]
+            summed: Flags = ~np.isnan(rows.sum(axis=0))
+            together = rows[:, summed].sum(axis=1, keepdims=True)
+            self._outlook = ahead, Outlook(foretell(rows, ahead), foretell(together, ahead), summed)
+        return self._outlook[1]
 
     def upper(self, horizon_s: float, readers: Assignment) -> Mapping[TopicPartition, float]:
-        """The upper quantile of the speed at the horizon, in bytes/s, of each partition whose line counts.
+        """The speeds at the horizon that are to be planned with, in bytes/s, of the partitions of which something is
+        foreseen: upper quantiles, or what adds up to that of all together.
 
         Args:
             horizon_s: in seconds.
             readers: what a consumer's partitions have adds up to the quantile of its load.
         """
-        foretold = self.at(horizon_s)
-        if self._upper is None or self._upper[0] is not foretold or self._upper[1] is not readers:
-            self._upper = foretold, readers, self._shared(foretold, readers)
+        outlook = self.at(horizon_s)
+        if self._upper is None or self._upper[0] is not outlook or self._upper[1] is not readers:
+            upper = self._of_each(outlook.each, readers)
+            if outlook.together.counts[0]:
+                upper |= self._of_all(outlook)
+            self._upper = outlook, readers, upper
         return self._upper[2]
 
-    def _shared(self, foretold: Foretold, readers: Assignment) -> dict[TopicPartition, float]:
+    def _of_each(self, foretold: Foretold, readers: Assignment) -> dict[TopicPartition, float]:
         margins = margin(foretold.errors, foretold.spares)
-        counting = [(place, p) for place, p in enumerate(self._partitions) if foretold.counts[place]]
+        counting = self._counting(foretold)
         by_reader: dict[ConsumerId, list[int]] = {}
-        for place, partition in counting:
+        for partition, place in counting.items():
             if (reader := readers.get(partition)) is not None:
                 by_reader.setdefault(reader, []).append(place)
         for places in by_reader.values():
             if (own := margins[places].sum()) > 0:
                 errors = foretold.errors[places].sum(axis=0, keepdims=True)
                 margins[places] *= margin(errors, np.array([foretold.spares[places].all()])) / own
-        return {p: float(foretold.lines[place] + margins[place]) for place, p in counting}
+        return {p: float(foretold.lines[place] + margins[place]) for p, place in counting.items()}
+
+    def _of_all(self, outlook: Outlook) -> dict[TopicPartition, float]:
+        """What adds up to the upper quantile of all together."""
+        counting, together = self._counting(outlook.each), outlook.together
+        speeds = {p: float(self._rows[-1][place]) for place, p in enumerate(self._partitions) if outlook.summed[place]}
+        lines = {p: float(outlook.each.lines[place]) for p, place in counting.items() if p in speeds}
+        others = math.fsum(speed for p, speed in speeds.items() if p not in lines)
+        line = float(together.lines[0])
+        left = max(0.0, line - math.fsum(lines.values()) - others)
+        growth = 1 + left / others if others > 0 else 1.0
+        comes = {p: lines.get(p, growth * speed) for p, speed in speeds.items()}
+        rises = {p: comes[p] - speed for p, speed in speeds.items() if comes[p] > speed}
+        room = line + float(margin(together.errors, together.spares)[0]) - math.fsum(comes.values())
+        share = max(0.0, room) / math.fsum(rises.values()) if rises else 0.0
+        return {p: comes[p] + share * rise for p, rise in rises.items()}
+
+    def _counting(self, foretold: Foretold) -> dict[TopicPartition, int]:
+        """The places of the partitions whose lines count."""
+        return {p: place for place, p in enumerate(self._partitions) if foretold.counts[place]}

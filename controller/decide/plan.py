@@ -67,7 +67,7 @@ def decide(
         measured_at=situation.measured_at,
         window_s=restraints.settings.scale_down_window_s if at_peak else None,
         capacity=problem.capacity,
-        packing_capacity=restraints.settings.packing,
+        packing_capacity=problem.packing_capacity,
         recovery_time_s=restraints.settings.recovery_time_s or None,
         migration_weight=problem.migration_weight,
         engine=solution.engine,

@@ -4,7 +4,8 @@ Where the assignment cannot stay as it is, the plan is forced: it is made for th
 grows at once, and it never has fewer consumers than there are, nor cheaper ones. Where it can stay, only a plan whose
 consumers cost less can be cheaper (nothing else makes up for a migration), so it is made for the highest sizes of the
 scale-down window, which must fit. Sizes are with what is foreseen to come until a plan is carried out: the group grows
-before it is too late, and does not shrink into a climb. A paused controller only gives partitions that nobody reads to
+before it is too late, and does not shrink into a climb; and where most partitions are foreseen to grow, a forced plan
+need not leave as much room for growth. A paused controller only gives partitions that nobody reads to
 somebody: all others are immovable. For a while after a consumer could not be created, there are to be no more consumers
 than there could be, and none of a class of which there is none.
 """
@@ -68,6 +69,11 @@ class Situation:
     """Topics that are left out, and why."""
     foresight: Foresight | None = None
     """How far ahead was looked; None where it was not."""
+
+    @property
+    def foresees_most(self) -> bool:
+        """Whether something is proven of more than half of the partitions."""
+        return self.foresight is not None and 2 * self.foresight.partitions > len(self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,8 @@ def pose(situation: Situation, settings: ControllerSettings, *, forced: bool = F
     else:
         there_are = len(situation.current.consumers)
         keeping = _kept_busy(situation, settings) if there_are <= most else frozenset[TopicPartition]()
-        problem = _problem(situation, settings, sizes, at_least=there_are, keeping=keeping)
+        packing = settings.packing_ahead if situation.foresees_most else settings.packing
+        problem = _problem(situation, settings, sizes, packing=packing, at_least=there_are, keeping=keeping)
     return Question(situation, DecisionKind.FORCED, problem, sizes, broken, limit)
 
 
@@ -177,6 +184,7 @@ def _problem(
     settings: ControllerSettings,
     sizes: Mapping[TopicPartition, Size],
     *,
+    packing: float | None = None,
     at_least: int = 0,
     keeping: Set[TopicPartition] = frozenset(),
     immovable: Assignment | None = None,
@@ -201,7 +209,7 @@ def _problem(
         capacities=full,
         classes=classes,
         class_names=names if classes else {},
-        packing_capacity=settings.packing,
+        packing_capacity=settings.packing if packing is None else packing,
         current=situation.current,
         migration_weight=settings.weight,
         min_consumers=min(settings.max_consumers, max(settings.min_consumers, at_least)),

@@ -13,7 +13,7 @@ from controller.decide.sizes import Size
 from controller.decide.triggers import REPLAN, Trigger
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment
-from domain.messages import Decision, DecisionKind, Restraint
+from domain.messages import Decision, DecisionKind, Foresight, Restraint
 from domain.partitions import TopicPartition
 from tests.controller.exhaustive import solve_exhaustively
 from tests.examples import examples
@@ -38,6 +38,7 @@ def decided(
     manual: bool = False,
     missing: frozenset[TopicPartition] = frozenset(),
     planned: Mapping[int, int] | None = None,
+    foresight: Foresight | None = None,
 ) -> Decision:
     sizes = {p(number): Size(speed, (backlogs or {}).get(number, 0.0)) for number, speed in speeds.items()}
     situation = Situation(
@@ -52,6 +53,7 @@ def decided(
         paused=paused,
         manual=manual,
         planned=None if planned is None else Assignment({p(number): planned[number] for number in planned}),
+        foresight=foresight,
     )
     question = pose(situation, settings)
     restraints = Restraints(settings, paused=paused)
@@ -66,6 +68,21 @@ def moves(decision: Decision) -> dict[int, str | None]:
 
 def held_back_by(decision: Decision) -> list[Restraint]:
     return [each.by for each in decision.held_back]
+
+
+@pytest.mark.parametrize(
+    ("proven_of", "packing_capacity", "packed_to", "consumers"),
+    [(0, None, 75.0, 3), (1, None, 75.0, 3), (2, None, 80.0, 2), (3, None, 80.0, 2), (3, 75.0, 75.0, 3)],
+)
+def test_a_plan_for_what_most_are_foreseen_to_grow_to_leaves_less_room(
+    proven_of: int, packing_capacity: float | None, packed_to: float, consumers: int
+) -> None:
+    """But no less than settings ask for."""
+    foresight = Foresight(horizon_s=20.0, quantile=0.9, partitions=proven_of, due=0, held=0)
+    settings = ControllerSettings(consumer_capacity=100.0, packing_capacity=packing_capacity)
+    decision = decided({0: 60.0, 1: 45.0, 2: 34.0}, {0: 1, 1: 1, 2: 2}, settings, foresight=foresight)
+    assert decision.packing_capacity == packed_to
+    assert decision.plan.consumers == consumers
 
 
 @pytest.mark.parametrize(("weight", "gap"), [(0.0, 0.0), (0.5, 0.005), (20.0, 0.01)])
