@@ -245,7 +245,7 @@ class Decider:
 
     @property
     def _proven(self) -> Mapping[TopicPartition, float]:
-        """What partitions are foreseen to be written at, at the horizon, by what was proven on them; in bytes/s."""
+        """What partitions are foreseen to be written at, at the horizon, by what was proven; in bytes/s."""
         return {} if self._forecast is None else self._forecast.upper(self.horizon.seconds, self.desired)
 
     @property

@@ -230,7 +230,7 @@ class Foresight(Part):
     quantile: Annotated[Amount, Field(gt=0, lt=1)]
     """How often what is foreseen as the most is to hold."""
     partitions: Count
-    """So many have a forecast that counts now."""
+    """Of so many something is foreseen now: by a forecast of their own that counts, or by that of all together."""
     due: Count
     """Forecasts that counted, of the last minute and a half, the moments and partitions of which have come."""
     held: Count
