@@ -22,15 +22,21 @@ def running_up(tmp_path: Path, *options: str, **variables: str) -> Iterator[tupl
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     shown = tmp_path / "shown"
-    with shown.open("wb") as stderr:
-        environment = {**os.environ, "TMPDIR": str(temporary), **variables}
-        process = subprocess.Popen(command("up", *options), env=environment, stdout=subprocess.PIPE, stderr=stderr)
-    try:
-        yield process, shown, temporary
-    finally:
-        if process.poll() is None:
-            process.terminate()
-        process.communicate(timeout=180)
+    environment = {**os.environ, "TMPDIR": str(temporary), **variables}
+    with (
+        shown.open("wb") as stderr,
+        subprocess.Popen(command("up", *options), env=environment, stdout=subprocess.PIPE, stderr=stderr) as process,
+    ):
+        try:
+            yield process, shown, temporary
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            try:
+                process.communicate(timeout=patience.PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes], shown: Path) -> None:

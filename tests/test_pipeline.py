@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.java import Java
+from tests.patience import PATIENCE_S
 from tests.running_up import running_up, wait_for
 from tests.spark_cluster import SparkCluster
 
@@ -63,7 +64,7 @@ def test_a_run_that_is_interrupted_while_it_starts_leaves_nothing_behind(tmp_pat
     with running_up(tmp_path) as (process, shown, temporary):
         wait_for(lambda: bool(list(temporary.glob("kcga-*/spark"))), process, shown)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
+        process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "Traceback" not in shown.read_text()
     assert not list(temporary.glob("kcga-*"))

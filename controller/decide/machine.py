@@ -369,7 +369,8 @@ class Controller:
     def _answered(self, question: Question, solution: Solution) -> list[Command]:
         self._question, self._considered_at = None, self._now
         self._in_vain = frozenset[Cause]().union(*(trigger.causes for trigger in question.situation.triggers))
-        return self._decided(self._decider.answered(self._now, self._asked, question, solution))
+        told = self._tell()  # before what rests on it: what came together with the answer may have changed the group
+        return [*told, *self._decided(self._decider.answered(self._now, self._asked, question, solution))]
 
     def _decided(self, decision: Decision) -> list[Command]:
         self._made += 1

@@ -1,5 +1,6 @@
 """Who only hears what is said on the topics comes to the controller's decisions."""
 
+import math
 from copy import deepcopy
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from cli.live.decide.onlooker import Onlooker
 from controller.decide.commands import Claim, Command, Publish, Send
 from controller.decide.decider import BY_RULE
-from controller.decide.events import ConsumerReported, Event, OperatorAsked, Solved, SpeedsMeasured
+from controller.decide.events import ConsumerGone, ConsumerReported, Event, OperatorAsked, Solved, SpeedsMeasured
 from controller.decide.history import claiming
 from controller.decide.periods import Schedule
 from controller.settings import ControllerSettings
@@ -416,6 +417,29 @@ def test_a_consumer_that_is_replaced_under_its_number_before_anybody_hears_of_it
     made = onlooker.decide(1011.0, lambda problem, _: solve_exhaustively(problem))
     assert made is not None
     assert (made.lost, made.grounds) == ((), DecisionKind.VOLUNTARY)
+
+
+def test_who_looks_on_knows_who_is_gone_when_the_answer_comes() -> None:
+    """The controller saw it together with the answer and said it after its decision: `kcga plan` left the number out."""
+    world = WatchedWorld(SETTINGS, seed=1)
+    world.speeds = dict.fromkeys(PARTITIONS, 25.0)
+    world.go_on(20)
+    world.speeds = dict.fromkeys(PARTITIONS, 5.0)
+    while not (doomed := [each for each in world.consumers.values() if each.doomed]):
+        world.step()
+    (leaving,) = doomed
+    leaving.frozen, world.solver_s = True, math.inf
+    world.speeds = dict.fromkeys(PARTITIONS, 25.0)
+    while not world.questions:
+        world.step()
+    ((_, question),) = world.questions
+    answer = Solved(world.now, question.plan, world.solver(question.problem))
+    del world.consumers[leaving.consumer]
+    world.handle(ConsumerGone(world.now, leaving.consumer), answer)
+    made, answered = world.pairs[-1]
+    assert answered is not None
+    assert leaving.consumer in {entry.consumer for entry in made.assignment}
+    assert answered.assignment == made.assignment
 
 
 def test_a_claim_that_comes_again_late_says_what_was() -> None:
