@@ -20,6 +20,7 @@ from kubernetes.client.exceptions import ApiException
 from app.child import Child
 from controller.kubernetes.api import Unanswered
 from sandbox.ports import LOOPBACK, free_port, listens
+from tests.patience import wait_until
 
 MODULE = Path(__file__).with_name("controlplane")
 READY_WITHIN_S = 120.0
@@ -97,6 +98,20 @@ class ControlPlane:
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=240)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def define(self, resource: str, *arguments: str | Path, stdin: str | None = None) -> None:
+        """Has it serve what a CustomResourceDefinition defines, which `kubectl apply` is told by the arguments.
+
+        Not by `kubectl wait`, which fails as long as the definition is so new that it has no conditions.
+        """
+        self.kubectl("apply", "--server-side", *arguments, stdin=stdin)
+
+        def is_served() -> bool:
+            status = json.loads(self.kubectl("get", f"crd/{resource}", "--output=json")).get("status", {})
+            conditions = {each["type"]: each["status"] for each in status.get("conditions") or ()}
+            return conditions.get("Established") == "True"
+
+        wait_until(is_served, every_s=0.2)
 
     def kubectl_command(self, *arguments: str | Path) -> list[str]:
         """How kubectl is called."""

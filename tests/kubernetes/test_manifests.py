@@ -121,8 +121,7 @@ def test_a_real_api_server_takes_every_object(control_plane: ControlPlane, setti
     consumers = [a_consumer(objects), a_consumer(objects, "large.yaml")]
     for consumer in consumers:
         consumer["metadata"]["namespace"] = namespaces[0]["metadata"]["name"]
-    control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=POD_MONITORING)
-    control_plane.kubectl("wait", "--for=condition=established", "crd/podmonitorings.monitoring.googleapis.com")
+    control_plane.define("podmonitorings.monitoring.googleapis.com", "--filename=-", stdin=POD_MONITORING)
     # A dry run in a namespace needs the namespace. Warnings are what Pod Security and deprecations say.
     control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=yaml.safe_dump_all(namespaces))
     said = control_plane.kubectl(
@@ -141,8 +140,7 @@ def test_the_prometheus_operator_takes_what_is_for_it(control_plane: ControlPlan
     operator = go_program.source(installed(GO), Path(__file__).parent / "prometheusoperator")
     for kind in ("podmonitors", "prometheusrules"):
         schema = operator / "example" / "prometheus-operator-crd" / f"monitoring.coreos.com_{kind}.yaml"
-        control_plane.kubectl("apply", "--server-side", f"--filename={schema}")
-        control_plane.kubectl("wait", "--for=condition=established", f"crd/{kind}.monitoring.coreos.com")
+        control_plane.define(f"{kind}.monitoring.coreos.com", f"--filename={schema}")
     said = control_plane.kubectl(
         "apply",
         "--server-side",
