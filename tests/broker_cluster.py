@@ -18,10 +18,10 @@ from app.java import Java
 from sandbox.broker import Broker, Quorum
 from sandbox.ports import LOOPBACK
 from tests.fire.network import Line, Network
+from tests.patience import PATIENCE_S
 
 BROKERS = 3
 HEAP_MB = 320
-ANSWERS_WITHIN_S = 30.0
 
 
 class BrokerCluster:
@@ -123,7 +123,7 @@ class BrokerBehind(Broker):
 def _topics(bootstrap_servers: str) -> dict[str, TopicMetadata]:
     client = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "broker-cluster", "log_level": 0})
     try:
-        topics: dict[str, TopicMetadata] = client.list_topics(timeout=ANSWERS_WITHIN_S).topics
+        topics: dict[str, TopicMetadata] = client.list_topics(timeout=PATIENCE_S).topics
     finally:
         client.close()
     return topics

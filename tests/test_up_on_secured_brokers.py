@@ -7,6 +7,7 @@ import pytest
 
 from app.java import Java
 from cli.rights import Component, Resource, Right
+from tests.patience import PATIENCE_S
 from tests.running_up import running_up
 from tests.secure_cluster import PREFIX, secure_cluster
 
@@ -34,7 +35,7 @@ def test_a_run_that_is_told_no_sizes_passes_all_its_checks(
         with running_up(tmp_path, *options) as (process, shown, _):
             output, _ = process.communicate(timeout=800)
         assert process.returncode == 0, shown.read_text()
-        topics = cluster.admin.list_topics(timeout=60).topics
+        topics = cluster.admin.list_topics(timeout=PATIENCE_S).topics
     summary = json.loads(output)
     assert summary["ok"]
     assert summary["produced"] == summary["distinct"] > 0

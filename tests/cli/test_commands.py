@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from app.components import command
 from cli.main import COMMANDS, LAKE, ROLLOUT, SINK, app
+from tests.patience import PATIENCE_S
 from tests.services import SharedBroker
 
 SETTINGS = """
@@ -36,7 +37,7 @@ def kcga(
         preexec_fn=before,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -71,7 +72,8 @@ finally:
 
 def _loaded(*arguments: str) -> set[str]:
     """The modules that a command has imported by its end."""
-    done = subprocess.run([sys.executable, "-c", LOADED, *arguments], capture_output=True, text=True, timeout=240)
+    program = [sys.executable, "-c", LOADED, *arguments]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return set(done.stderr.split())
 

@@ -420,7 +420,7 @@ def test_a_consumer_that_is_replaced_under_its_number_before_anybody_hears_of_it
 
 
 def test_who_looks_on_knows_who_is_gone_when_the_answer_comes() -> None:
-    """The controller saw it together with the answer and said it after its decision: `kcga plan` left the number out."""
+    """The controller saw it together with the answer and said it after deciding: `kcga plan` left its number out."""
     world = WatchedWorld(SETTINGS, seed=1)
     world.speeds = dict.fromkeys(PARTITIONS, 25.0)
     world.go_on(20)

@@ -23,6 +23,7 @@ from tests import go_program
 from tests.cli.keda_client import Keda
 from tests.cli.test_watcher import group, speeds_of, watched, watcher
 from tests.conftest import installed
+from tests.patience import PATIENCE_S
 from tests.tools import GO
 
 HOLDS_S = 60.0
@@ -146,7 +147,7 @@ def test_what_keda_may_also_ask_is_refused_as_it_expects(keda: Keda) -> None:
         response_deserializer=messages()["GetMetricSpecResponse"].FromString,
     )
     with pytest.raises(grpc.RpcError) as raised:
-        next(stream(messages()["ScaledObjectRef"](), timeout=60))
+        next(stream(messages()["ScaledObjectRef"](), timeout=PATIENCE_S))
     assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 

@@ -20,10 +20,9 @@ from kubernetes.client.exceptions import ApiException
 from app.child import Child
 from controller.kubernetes.api import Unanswered
 from sandbox.ports import LOOPBACK, free_port, listens
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 MODULE = Path(__file__).with_name("controlplane")
-READY_WITHIN_S = 120.0
 
 _CONTROLLERS = (
     "deployment-controller",
@@ -95,7 +94,7 @@ class ControlPlane:
             AssertionError: it failed; with what it said.
         """
         command = self.kubectl_command(*arguments)
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=240)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -112,6 +111,10 @@ class ControlPlane:
             return conditions.get("Established") == "True"
 
         wait_until(is_served, every_s=0.2)
+
+    def remove(self, namespace: str) -> None:
+        """With all that is in it; returns when it is gone."""
+        self.kubectl("delete", "namespace", namespace, "--wait=true", f"--timeout={PATIENCE_S:.0f}s")
 
     def kubectl_command(self, *arguments: str | Path) -> list[str]:
         """How kubectl is called."""
@@ -143,7 +146,7 @@ class ControlPlane:
             (self._folder / "key.pem").write_bytes(key)
             (self._folder / "tokens.csv").write_text(f'{self._admin_token},admin,admin,"system:masters"\n')
             self._write_kubeconfig()
-            self._start("etcd", *self._etcd_flags()).wait_ready(lambda: listens(self._etcd_port), READY_WITHIN_S)
+            self._start("etcd", *self._etcd_flags()).wait_ready(lambda: listens(self._etcd_port), PATIENCE_S)
             self._start_api_server()
             self._start("kube-controller-manager", *self._controller_manager_flags())
             self._start("kube-scheduler", f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--secure-port=0")
@@ -162,7 +165,7 @@ class ControlPlane:
 
     def _start_api_server(self) -> None:
         self._api_server = self._start("kube-apiserver", *self._api_server_flags())
-        self._api_server.wait_ready(self._answers, READY_WITHIN_S)
+        self._api_server.wait_ready(self._answers, PATIENCE_S)
 
     def _answers(self) -> bool:
         if not self.ca_file.exists():

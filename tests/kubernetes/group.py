@@ -317,7 +317,7 @@ def a_group(
         + more
     )
     with ExitStack() as stack:
-        stack.callback(control_plane.kubectl, "delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s")
+        stack.callback(control_plane.remove, NAMESPACE)
         observer = stack.enter_context(Observer(bootstrap_servers, names=TopicNames(**names)))
         group = GroupOnKubernetes(control_plane, node, bootstrap_servers, topic, observer, file)
         stack.callback(group.close)

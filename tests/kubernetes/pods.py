@@ -230,7 +230,7 @@ def test_one_command_brings_a_stack_whose_records_reach_a_bucket_once(
         produce_more(b"f")
         until(lambda: comes_to(3000))
     finally:
-        control_plane.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s")
+        control_plane.remove(NAMESPACE)
 
 
 def is_ready_again(pod: Any) -> bool:

@@ -13,6 +13,7 @@ import yaml
 from app.settings import load
 from cli.commands.deploy import SETTINGS_KEY
 from cli.rights import rights
+from tests.patience import PATIENCE_S
 from tests.secure_cluster import DATA, PASSWORD, PREFIX, Cluster
 
 CHART = Path(__file__).parents[2] / "deploy" / "helm" / "kcga"
@@ -26,7 +27,8 @@ def helm(*arguments: str | Path, namespace: str, values: Mapping[str, Any]) -> s
     """Helm, with these values where it takes some."""
     taking = ["--values=-"] if CHART in arguments else []
     command = ["helm", *map(str, arguments), f"--namespace={namespace}", *taking]
-    return subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, timeout=120, check=False)
+    given = json.dumps(values)
+    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def settings_file(values: Mapping[str, Any], file: Path) -> Path:

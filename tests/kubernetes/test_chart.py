@@ -320,4 +320,4 @@ def test_a_group_that_helm_installs_reads_with_least_rights_from_brokers_of_a_pr
         assert consumers() == []
         assert comes_to(1000)
     finally:
-        control_plane.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s")
+        control_plane.remove(NAMESPACE)

@@ -20,6 +20,7 @@ from monitor.runner import Monitor
 from monitor.settings import MonitorSettings
 from tests.broker_cluster import BrokerCluster
 from tests.monitor.running_monitor import Reports, running
+from tests.patience import PATIENCE_S
 
 TOPIC, SPEEDS = "orders", "speeds"
 PARTITIONS = [TopicPartition(TOPIC, number) for number in range(3)]
@@ -88,7 +89,7 @@ def test_a_broker_that_hangs_or_dies_costs_its_own_partitions_freshness_and_no_o
     topics = [NewTopic(TOPIC, 3, replica_assignment=[[1], [2], [3]]), NewTopic(SPEEDS, 1, replica_assignment=[[1, 2]])]
     with AdminClient({"bootstrap.servers": bootstrap_servers}) as admin:
         for created in admin.create_topics(topics).values():
-            created.result(timeout=60)
+            created.result(timeout=PATIENCE_S)
     group = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": unique_name})
     commit_the_beginnings(group)
     group.close()
