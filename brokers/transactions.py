@@ -4,17 +4,26 @@ Whoever initialises a producer of the same transactional id fences the one befor
 nothing takes effect, and it learns that it was fenced.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as Position
 
 from brokers.errors import FatalKafkaError
+
+LONG_TRANSACTIONS = {"transaction.timeout.ms": 300_000}
+"""Brokers take whoever exceeds it for gone, and fence it, even if it was they who did not answer. That can take longer
+than the default of a minute; so can, on slow ones, a plan for a thousand consumers, each with a partition of its own.
+Nobody waits for it, as a successor fences first."""
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 _FORGOTTEN = (KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCER_ID)
 """The transactional id was not used for so long that the brokers know it no more. It must not be initialised again:
 nobody could tell any more whether it was fenced before."""
+_UNANSWERED = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
+"""Nobody knows what became of the request."""
 
 
 class FencedError(FatalKafkaError):
@@ -32,8 +41,8 @@ class Transactions:
     def __init__(self, producer: Producer, limit_s: float) -> None:
         self._producer = producer
         self._limit_s = limit_s
-        self._unfinished: Callable[[float], None] | None = None
-        """The end of a transaction that was begun: the client takes no new one before it has an answer to it."""
+        self._left: list[Callable[[float], object]] = []
+        """Of the transaction that was begun, in order: the client takes no new one before all of it is done."""
 
     @contextmanager
     def one(self) -> Iterator[None]:
@@ -44,27 +53,50 @@ class Transactions:
         """
         self._finish()
         self._producer.begin_transaction()
-        self._unfinished = self._producer.abort_transaction
+        self._left = [self._producer.abort_transaction]
         try:
             yield
         except KafkaException as error:
             if not error.args[0].fatal() and error.args[0].code() not in _FORGOTTEN:
                 self._finish()
             raise
-        self._unfinished = self._producer.commit_transaction
+        self._left = [self._producer.commit_transaction]
+        self._finish()
+
+    def commit_offsets(self, offsets: Sequence[Position], group: object) -> None:
+        """One transaction of nothing but these offsets; returns when the brokers have them.
+
+        Where they do not answer, the same is asked for again, never its end: that could overtake what it ends, which
+        the client takes for fatal.
+
+        Args:
+            offsets: each with its note.
+            group: as the client describes it (`consumer_group_metadata`).
+
+        Raises:
+            KafkaException: they are not known to have them; all of them take effect later, or none does.
+        """
+        self._finish()
+        self._producer.begin_transaction()
+        send = partial(self._producer.send_offsets_to_transaction, list(offsets), group)
+        self._left = [send, self._producer.commit_transaction]
         self._finish()
 
     def _finish(self) -> None:
-        """Ends the transaction that was begun, if there is one."""
-        if self._unfinished is None:
-            return
-        try:
-            self._unfinished(self._limit_s)
-        except KafkaException as error:
-            if error.args[0].txn_requires_abort():
-                self._unfinished = self._producer.abort_transaction
-            raise
-        self._unfinished = None
+        """Does what is left of the transaction that was begun."""
+        while self._left:
+            try:
+                self._left[0](self._limit_s)
+            except KafkaException as exception:
+                error = exception.args[0]
+                is_end = len(self._left) == 1
+                refused = not is_end and not error.fatal() and error.code() not in (*_UNANSWERED, *_FORGOTTEN)
+                if refused or error.txn_requires_abort():
+                    self._left = [self._producer.abort_transaction]
+                if refused:
+                    self._finish()
+                raise
+            del self._left[0]
 
 
 def is_fenced(error: KafkaException) -> bool:

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as Position
 
 from brokers import log_offsets
 from brokers.clients import REQUEST_LIMIT_S
-from brokers.transactions import Transactions, telling_what_is_fatal
+from brokers.transactions import LONG_TRANSACTIONS, Transactions, telling_what_is_fatal
 from consumer.decide.claims import Committed
 from consumer.kafka import client_position
 from domain.partitions import OffsetRange, TopicPartition
@@ -123,14 +123,14 @@ class GroupOffsets:
         self._reader.close()
 
     def _producer_of(self, writer: str) -> Producer:
-        return Producer({**self._common, "transactional.id": f"{self._group}/{writer}"})
+        return Producer({**LONG_TRANSACTIONS, **self._common, "transactional.id": f"{self._group}/{writer}"})
 
     def _commit(self, positions: Mapping[TopicPartition, Committed]) -> None:
         offsets = [
             client_position(partition, position.reached, position.note) for partition, position in positions.items()
         ]
-        with telling_what_is_fatal(), self._transactions.one():
-            self._producer.send_offsets_to_transaction(offsets, self._reader.consumer_group_metadata(), COMMIT_LIMIT_S)
+        with telling_what_is_fatal():
+            self._transactions.commit_offsets(offsets, self._reader.consumer_group_metadata())
 
     def _count_unknown(self, positions: Iterable[TopicPartition]) -> None:
         """Takes note of which of them the brokers' metadata does not have: a refused commit does not name them."""

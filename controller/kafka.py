@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as Position
 
 from brokers.clients import LARGE_MESSAGES, NO_COMMITS, PATIENCE
 from brokers.reading import bounds, records
-from brokers.transactions import Transactions, is_fenced
+from brokers.transactions import LONG_TRANSACTIONS, Transactions, is_fenced
 from controller.decide.commands import Claim
 from controller.decide.history import Beginning, beginning, can_be_followed, claiming
 from domain import topics
@@ -49,9 +49,6 @@ MOST_TOLD = 10
 """Of so many other groups on the same topics it is told."""
 SEND_TIMEOUT_S = 5.0
 """What brokers do not take in so long is tried again later: meanwhile the controller hears what there is to hear."""
-LONG_TRANSACTIONS = {"transaction.timeout.ms": 300_000}
-"""Brokers take whoever exceeds it for gone, and fence it. On slow brokers a plan for a thousand consumers, each with a
-partition of its own, can exceed the default of a minute; nobody waits for it, as the next controller fences first."""
 
 
 Received = ConsumerReport | ControlRequest | ControllerClaim | WriteSpeedReport

@@ -9,7 +9,7 @@ The order is what keeps every record once:
 4. now the positions are read, from the commits and the lake (`consumer.decide.claims`).
 
 The fence comes before the look because the brokers do not tell of commits while one of them is under way, and one that
-a writer died in the middle of is under way for a minute, unless a fence ends it.
+a writer died in the middle of is under way for minutes, unless a fence ends it.
 
 Whatever is interrupted is done again from the first step, by this process or by the next. Who is fenced and sealed
 stays so: a process does it to each writer once.

@@ -74,3 +74,41 @@ def test_what_no_further_attempt_can_mend_is_told_apart(error: KafkaException, t
     with pytest.raises(told) as raised, telling_what_is_fatal():
         raise error
     assert raised.type is told
+
+
+TIMED_OUT = KafkaException(KafkaError(KafkaError._TIMED_OUT))
+GONE = KafkaException(KafkaError(KafkaError._TRANSPORT))
+SEND = "send_offsets_to_transaction"
+
+
+@pytest.mark.parametrize(
+    ("refuses", "asked", "then"),
+    [
+        pytest.param({SEND: [TIMED_OUT]}, [SEND], [SEND, "commit_transaction"], id="not answered in time"),
+        pytest.param({SEND: [GONE]}, [SEND], [SEND, "commit_transaction"], id="the connection is lost"),
+        pytest.param({SEND: [REFUSED]}, [SEND, "abort_transaction"], [], id="refused"),
+        pytest.param(
+            {SEND: [REFUSED], "abort_transaction": [TIMED_OUT]},
+            [SEND, "abort_transaction"],
+            ["abort_transaction"],
+            id="refused, and not aborted",
+        ),
+        pytest.param({SEND: [MUST_ABORT]}, [SEND, "abort_transaction"], [], id="it has to be aborted"),
+        pytest.param(
+            {"commit_transaction": [TIMED_OUT]}, [SEND, "commit_transaction"], ["commit_transaction"], id="its end"
+        ),
+        pytest.param({SEND: [FORGOTTEN]}, [SEND], [SEND, "commit_transaction"], id="forgotten"),
+        pytest.param({SEND: [FENCED]}, [SEND], [SEND, "commit_transaction"], id="fenced"),
+    ],
+)
+def test_offsets_that_the_brokers_did_not_answer_to_are_sent_again_and_those_that_they_refused_are_not(
+    refuses: dict[str, list[KafkaException]], asked: list[str], then: list[str]
+) -> None:
+    producer: Any = Producer(**{name: list(errors) for name, errors in refuses.items()})
+    transactions = Transactions(producer, 1.0)
+    with pytest.raises(KafkaException):
+        transactions.commit_offsets([], None)
+    assert producer.asked == ["begin_transaction", *asked]
+    producer.asked.clear()
+    transactions.commit_offsets([], None)
+    assert producer.asked == [*then, "begin_transaction", SEND, "commit_transaction"]

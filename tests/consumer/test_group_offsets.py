@@ -1,17 +1,26 @@
 """Commits on a real broker."""
 
+import os
+import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from app.jars import KAFKA, obtain
+from app.java import find_java
+from brokers.errors import FatalKafkaError
 from brokers.transactions import FencedError
+from consumer import offsets as commits
 from consumer.decide.claims import Committed
 from consumer.kafka import common_config, reading_config
 from consumer.offsets import DELETED_AFTER_REFUSALS, GroupOffsets
 from domain.partitions import OffsetRange, TopicPartition
+from sandbox.broker import Broker
 from tests.consumer.consumer_driver import Driver
+from tests.patience import wait_until
 from tests.services import SharedBroker
 
 OpenOffsets = Callable[[str], GroupOffsets]
@@ -93,3 +102,37 @@ def test_the_range_of_a_partition_follows_retention(
     assert offsets.ranges([partition]) == {partition: OffsetRange(0, 10)}
     driver.delete_before(partition, 7)
     assert offsets.ranges([partition]) == {partition: OffsetRange(7, 10)}
+
+
+@pytest.mark.slow(20)
+def test_what_brokers_that_stand_still_did_not_answer_to_is_committed_before_what_comes_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commits, "COMMIT_LIMIT_S", 1.0)
+    left, right = (TopicPartition("orders", number) for number in range(2))
+    with Broker(tmp_path, jars=obtain(KAFKA), java=find_java()) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_topics([NewTopic("orders", num_partitions=2)])["orders"].result()
+        common = common_config(broker.bootstrap_servers, 1, {})
+        offsets = GroupOffsets(common, reading_config(common, "group"), "group", "1/a")
+
+        def has(call: Callable[[], None]) -> bool:
+            """Brokers that are new may still be loading."""
+            try:
+                call()
+            except FatalKafkaError:
+                raise
+            except KafkaException:
+                return False
+            return True
+
+        wait_until(lambda: has(offsets.open))
+        wait_until(lambda: has(lambda: offsets.commit({left: Committed(1), right: Committed(1)})))
+        os.kill(broker.child.pid, signal.SIGSTOP)
+        for _ in range(2):
+            with pytest.raises(KafkaException):
+                offsets.commit({left: Committed(2)})
+        os.kill(broker.child.pid, signal.SIGCONT)
+        wait_until(lambda: has(lambda: offsets.commit({right: Committed(3)})))
+        assert offsets.committed([left, right]) == {left: Committed(2), right: Committed(3)}
+        offsets.close()
