@@ -19,6 +19,8 @@ from tests.services import SharedSpark
 
 CALM, BUSY = 0.4, 1.3
 """In consumers: one reads it all, then there must be two."""
+TOLD_LINES = 15
+"""Of a log, before the line that matters."""
 
 
 def partitions_of(topic: str, count: int) -> list[TopicPartition]:
@@ -84,9 +86,14 @@ class WitnessedGroup(Group):
 
     @property
     def gave_up(self) -> list[str]:
-        """What consumers said that ended by themselves."""
-        logs = self.settings.local.folder.glob("consumer-*.log")
-        return [line for file in logs for line in file.read_text().splitlines() if " ends: " in line]
+        """What consumers said that ended by themselves, before it as well."""
+        logs = [file.read_text().splitlines() for file in self.settings.local.folder.glob("consumer-*.log")]
+        return [
+            "\n".join(lines[max(0, end - TOLD_LINES) : end + 1])
+            for lines in logs
+            for end, line in enumerate(lines)
+            if " ends: " in line
+        ]
 
     def require_all_once(self, spark: SharedSpark) -> None:
         """Ends the load, and looks at what is in the lake once all is read."""

@@ -39,7 +39,7 @@ def group(
 ) -> Iterator[GroupOnKubernetes]:
     topic = create_topic(unique_name, partitions=PARTITIONS)
     consumer = {"spark_remote": spark_server.remote, "lake_root": str(lake_root)}
-    impatient = {"ready_timeout_s": 60}
+    impatient = {"ready_timeout_s": 120}
     more = getattr(request, "param", "")
     write_template_of_large(tmp_path)
     with a_group(control_plane, kubelet, broker.bootstrap_servers, topic, consumer, tmp_path, impatient, more) as group:
