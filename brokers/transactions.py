@@ -57,7 +57,7 @@ class Transactions:
         try:
             yield
         except KafkaException as error:
-            if not error.args[0].fatal() and error.args[0].code() not in _FORGOTTEN:
+            if _can_be_aborted(error.args[0]):
                 self._finish()
             raise
         self._left = [self._producer.commit_transaction]
@@ -88,15 +88,19 @@ class Transactions:
             try:
                 self._left[0](self._limit_s)
             except KafkaException as exception:
-                error = exception.args[0]
-                is_end = len(self._left) == 1
-                refused = not is_end and not error.fatal() and error.code() not in (*_UNANSWERED, *_FORGOTTEN)
+                error, is_end = exception.args[0], len(self._left) == 1
+                refused = not is_end and error.code() not in _UNANSWERED and _can_be_aborted(error)
                 if refused or error.txn_requires_abort():
                     self._left = [self._producer.abort_transaction]
                 if refused:
                     self._finish()
                 raise
             del self._left[0]
+
+
+def _can_be_aborted(error: KafkaError) -> bool:
+    """Whether the client still takes the end of a transaction after this."""
+    return not error.fatal() and error.code() not in _FORGOTTEN
 
 
 def is_fenced(error: KafkaException) -> bool:
