@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -28,7 +28,7 @@ from kubernetes.client.exceptions import ApiException
 
 from app.child import Child
 from app.errors import KcgaError
-from controller.kubernetes.api import NOT_FOUND, Unanswered
+from controller.kubernetes.api import CONFLICT, NOT_FOUND, Failure, helps_to_repeat
 from controller.kubernetes.mirror import Mirror
 
 LOOK_EVERY_S = 0.05
@@ -181,36 +181,40 @@ class _Pod:
         while not self._leaves.is_set():
             try:
                 self.process = self._start()
-                self._post({"running": {"startedAt": _now()}})
+                self._post_running()
                 self._watch(self.process)
-            except (ApiException, *Unanswered) as error:
+            except Failure as error:
                 self._fail("ContainerCreating", str(error))
             except (KcgaError, NotImplementedError, subprocess.CalledProcessError) as error:
                 self._fail("CreateContainerError", str(error))
         if self.process is not None:
             self._end(self.process)
+        self._insist(self._remove)
+
+    def _insist(self, request: Callable[[], object]) -> None:
+        """Makes the request until it is carried out, or the pod is no more: where etcd is slow, the server says no."""
         while not self._closed:
             try:
-                self._kubelet.core.delete_namespaced_pod(
-                    self.name,
-                    self._namespace,
-                    body=client.V1DeleteOptions(
-                        grace_period_seconds=0, preconditions=client.V1Preconditions(uid=self._pod.metadata.uid)
-                    ),
-                )
-            except ApiException:
+                request()
                 return
-            except Unanswered:
-                time.sleep(LOOK_EVERY_S)
-            else:
-                return
+            except Failure as error:
+                if isinstance(error, ApiException) and error.status in (NOT_FOUND, CONFLICT):
+                    return
+                if not helps_to_repeat(error):
+                    raise
+            time.sleep(LOOK_EVERY_S)
+
+    def _remove(self) -> None:
+        this_one = client.V1Preconditions(uid=self._pod.metadata.uid)
+        options = client.V1DeleteOptions(grace_period_seconds=0, preconditions=this_one)
+        self._kubelet.core.delete_namespaced_pod(self.name, self._namespace, body=options)
 
     def _watch(self, process: Child) -> None:
         """Returns when the process has ended, and after a pause, or when it is to leave."""
         while process.running:
             if (ready := self._probe()) != self._ready:
                 self._ready = ready
-                self._post({"running": {"startedAt": _now()}})
+                self._post_running()
             if self._leaves.wait(0.25):
                 return
         self._restarts += 1
@@ -230,7 +234,7 @@ class _Pod:
 
     def _fail(self, reason: str, message: str) -> None:
         self._ready = False
-        with contextlib.suppress(ApiException, *Unanswered):
+        with contextlib.suppress(*Failure):
             self._post({"waiting": {"reason": reason, "message": message}})
         self._leaves.wait(RESTART_AFTER_S)
 
@@ -377,6 +381,9 @@ class _Pod:
                 return 200 <= status < 400
         except OSError:
             return False
+
+    def _post_running(self) -> None:
+        self._insist(lambda: self._post({"running": {"startedAt": _now()}}))
 
     def _post(self, state: Mapping[str, Any]) -> None:
         """Tells the API server the state of the container."""
