@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
 from cli.terminal.live_view import LiveView
 from sandbox.demonstration import Demonstration, Story
-from sandbox.load_profile import DEMO_HOT, demo_profile
+from sandbox.load_profile import DEMO_HOT, LoadProfile, demo_profile
 from sandbox.services import Services, start_services
 from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
 from sandbox.summary import Summary
@@ -295,6 +296,28 @@ def _most_of_hot() -> float:
     return max(speed for _, speed in demo_profile(CONSUMER_CAPACITY).courses[DEMO_HOT].corners) / CONSUMER_CAPACITY
 
 
+def most_together(profile: LoadProfile, capacity: float) -> int:
+    """So many partitions fit one consumer at every moment, whichever they are at each: no more can stay with it.
+
+    Args:
+        capacity: of a consumer, in bytes/s.
+    """
+    moments = {moment for course in profile.courses.values() for moment, _ in course.corners}
+    speeds = (sorted(course.speed(moment) for course in profile.courses.values()) for moment in moments)
+    return min(sum(load <= capacity for load in accumulate(smallest_first)) for smallest_first in speeds)
+
+
+def _fewest_stopped() -> str:
+    profile = demo_profile(CONSUMER_CAPACITY)
+    together = most_together(profile, CONSUMER_CAPACITY)
+    leave = len(profile.courses) - together
+    return (
+        f"Whoever knows this load, and reads the calm before and after it with one consumer, stops {2 * leave} at "
+        f"least: while it is busiest no more than {together} of the {len(profile.courses)} partitions fit a consumer, "
+        f"so {leave} leave the first one, and {leave} come to the last."
+    )
+
+
 def page_of(contenders: Sequence[Sequence[Outcome]], seconds: float, seed: int, before: LoadBefore, plot: str) -> str:
     rows = []
     for runs in contenders:
@@ -341,7 +364,7 @@ def page_of(contenders: Sequence[Sequence[Outcome]], seconds: float, seed: int, 
         markdown_table(_HEADINGS, rows),
         "kcga begins without a consumer and grows with the load; the groups have all of theirs before it begins. "
         "Partitions stopped: those that were taken from a consumer while the load lasted; a group of a fixed size "
-        "never does that.",
+        "never does that. " + _fewest_stopped(),
         f"{DEMO_HOT} takes {_most_of_hot():.0%} of a consumer for a while. An ordinary group does not know of loads: "
         "chance decides what the consumer of that partition reads besides, and with that how long records wait.",
         "Each run:",
