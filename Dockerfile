@@ -22,11 +22,12 @@ RUN python3 -m venv /opt/kcga \
 COPY . .
 RUN /opt/kcga/bin/python -m pip install --no-cache-dir --disable-pip-version-check --no-deps . \
     && KCGA_CACHE=/opt/kcga/cache /opt/kcga/bin/python -c "from app.spark_needs import needs; needs(['gs', 's3a'])" \
-    && /opt/kcga/bin/python -m compileall -q /opt/kcga/lib
+    && /opt/kcga/bin/python -m compileall -q /opt/kcga/lib \
+    && KCGA_CACHE=/opt/kcga/cache /opt/kcga/bin/python -m sandbox.class_data
 
 FROM build AS build-without-jvm
 # The folder stays: PySpark takes itself for what it is by it.
-RUN rm -rf /opt/kcga/cache /opt/kcga/lib/python3.*/site-packages/pyspark/jars/*
+RUN rm -rf /opt/kcga/cache /opt/kcga/class-data /opt/kcga/lib/python3.*/site-packages/pyspark/jars/*
 
 FROM ${BASE} AS base
 RUN apt-get update \

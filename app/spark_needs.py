@@ -1,13 +1,16 @@
 """What Spark needs for the tables of a lake, by where they are: jars, and settings that go with them."""
 
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from app.class_data import bringing, mapping
 from app.jars import DELTA, GCS, S3, JarSet, obtain
 from app.log_store import CLASS, log_store
 from app.settings import Settings
+from consumer import jvm
 from consumer.decide.location import S3A
 
 _CREDENTIALS = (
@@ -54,7 +57,10 @@ _STORES: Mapping[str, _Store] = MappingProxyType(
 class SparkNeeds:
     """What a Spark, whether a server or of a consumer's own, has to be given."""
 
-    jars: tuple[Path, ...]
+    delta: tuple[Path, ...]
+    """The jars of Delta Lake."""
+    of_stores: tuple[Path, ...]
+    """Those of the stores."""
     conf: Mapping[str, str]
     """Spark's settings, which one's own come before."""
 
@@ -66,14 +72,14 @@ def needs(schemes: Collection[str]) -> SparkNeeds:
         KcgaError: jars are not to be had.
     """
     delta = obtain(DELTA)
-    jars, conf = list(delta), dict[str, str]()
+    of_stores, conf = list[Path](), dict[str, str]()
     for store in (_STORES[scheme] for scheme in schemes if scheme in _STORES):
         connector = obtain(store.jars)
-        jars += connector
+        of_stores += connector
         conf |= store.conf
         if store.log_store:
-            jars.append(log_store((*delta, *connector)))
-    return SparkNeeds(tuple(jars), conf)
+            of_stores.append(log_store((*delta, *connector)))
+    return SparkNeeds(delta, tuple(of_stores), conf)
 
 
 def with_jars(settings: Settings) -> Settings:
@@ -86,5 +92,7 @@ def with_jars(settings: Settings) -> Settings:
     if consumer.spark_master is None or consumer.names_jars:
         return settings
     needed = needs(consumer.schemes)
-    conf = {**needed.conf, **consumer.spark_conf, "spark.jars": ",".join(map(str, needed.jars))}
+    options = {jvm.OPTIONS: shlex.join((*jvm.SAFE, *jvm.QUICK_START, *mapping(needed.delta)))}
+    jars = bringing(needed.delta, needed.of_stores, consumer.spark_master, consumer.spark_conf)
+    conf = {**needed.conf, **options, **consumer.spark_conf, **jars}
     return settings.model_copy(update={"consumer": consumer.model_copy(update={"spark_conf": conf})})

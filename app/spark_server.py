@@ -1,11 +1,13 @@
 """A Spark Connect server with Delta Lake: what it is told, and how it is started."""
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from app import class_data
 from app.java import Java
 from app.pyspark_home import pyspark_home
 from consumer import jvm
@@ -29,7 +31,9 @@ class SparkServer:
     """The address to listen on."""
     java: Java
     jars: Sequence[Path]
-    """Delta Lake's, and those of an object store: see `app.spark_needs.needs`."""
+    """Delta Lake's."""
+    of_stores: Sequence[Path] = ()
+    """Those of object stores: see `app.spark_needs.needs`."""
     heap_mb: int = 2048
     """The most that its Java heap takes, in MiB."""
     master: str = ON_THIS_MACHINE
@@ -43,11 +47,12 @@ class SparkServer:
     """Whether it is for hours, not minutes: it compiles as well as Java can, and takes its heap at once, most of it for
     what lives as short as a batch. Slower for minutes; faster from then on, and even. It also keeps statistics of the
     columns, by which queries of large tables pass over files."""
+    archive: Path | None = None
+    """Takes the classes that it has loaded, once it ends, for others to map (`app.class_data`)."""
 
     def prepare(self) -> list[str | Path]:
         """Writes what it needs into its folder, its settings so that only this user reads them; the command to run."""
-        for part in ("tmp", "conf"):
-            (self.folder / part).mkdir(parents=True, exist_ok=True)
+        (self.folder / "tmp").mkdir(parents=True, exist_ok=True)
         file = self.folder / _PROPERTIES
         file.touch(mode=0o600)
         file.write_text("".join(f"{name}={_escaped(value)}\n" for name, value in self._settings().items()))
@@ -62,23 +67,27 @@ class SparkServer:
     @property
     def environment(self) -> dict[str, str]:
         """Of its process."""
-        return spark_environment(self.java, self.folder / "conf", self.address)
+        return spark_environment(self.java, self.address)
 
     def _settings(self) -> dict[str, str]:
         for_hours = (f"-Xms{self.heap_mb}m", f"-Xmn{self.heap_mb * 2 // 3}m")
         fitting = for_hours if self.long_running else jvm.QUICK_START
-        options = (*jvm.SAFE, *jvm.UNVERIFIED, *_OF_THIS_MACHINE, *fitting)
+        # What is archived has been verified: a JVM that verifies maps it, too.
+        if self.archive is None:
+            classes = (*jvm.UNVERIFIED, *class_data.mapping(self.jars))
+        else:
+            classes = (f"-XX:ArchiveClassesAtExit={self.archive}",)
+        options = (*jvm.SAFE, *classes, *_OF_THIS_MACHINE, *fitting)
         return {
             "spark.master": self.master,
             "spark.driver.memory": f"{self.heap_mb}m",
-            "spark.driver.extraJavaOptions": " ".join(options),
+            jvm.OPTIONS: shlex.join(options),
             "spark.driver.host": self.address,
             "spark.driver.bindAddress": self.address,
-            "spark.executor.extraJavaOptions": " ".join((*jvm.SAFE, *jvm.QUICK_START)),
+            "spark.executor.extraJavaOptions": shlex.join((*jvm.SAFE, *jvm.QUICK_START)),
             "spark.connect.grpc.binding.address": self.host,
             "spark.connect.grpc.binding.port": str(self.port),
             "spark.ui.enabled": "false",
-            "spark.jars": ",".join(map(str, self.jars)),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.sql.catalogImplementation": "in-memory",
@@ -94,22 +103,21 @@ class SparkServer:
             # No file of checksums beside each of a table's log: for each Java would start processes (chmod, readlink).
             "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
             **self.conf,
+            **class_data.bringing(self.jars, self.of_stores, self.master, self.conf),
         }
 
 
-def spark_environment(java: Java, conf: Path, address: str = _LOOPBACK) -> dict[str, str]:
+def spark_environment(java: Java, address: str = _LOOPBACK) -> dict[str, str]:
     """The environment of a process of Spark: kcga's own less the settings of any other Spark on this machine.
 
     Args:
         java: what runs it.
-        conf: its folder of settings.
         address: of this machine, by which others reach it.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return inherited | {
         "JAVA_HOME": str(java.home),
         "SPARK_HOME": str(pyspark_home()),
-        "SPARK_CONF_DIR": str(conf),
         "SPARK_LOCAL_IP": address,
         "PYSPARK_PYTHON": sys.executable,
     }

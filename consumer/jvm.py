@@ -1,5 +1,8 @@
 """How a JVM is told to run Spark for consumers, whether it is a server's or of a consumer's own."""
 
+OPTIONS = "spark.driver.extraJavaOptions"
+"""What Spark calls the options of its JVM."""
+
 SAFE = (
     "-XX:+UseSerialGC",
     "-XX:+ExitOnOutOfMemoryError",  # or it would hang, and its clients with it

@@ -5,6 +5,7 @@ Where Spark is, is one text: `sc://host:port` is a server's address, anything el
 
 import atexit
 import re
+import shlex
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ _OF_AN_OWN_JVM: Mapping[str, str] = MappingProxyType(
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.driver.extraJavaOptions": " ".join((*jvm.SAFE, *jvm.QUICK_START)),
+        jvm.OPTIONS: shlex.join((*jvm.SAFE, *jvm.QUICK_START)),
         "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

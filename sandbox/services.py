@@ -5,19 +5,16 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 
-from app.errors import KcgaError
 from app.jars import DELTA, KAFKA, obtain
 from app.java import find_java
 from app.topics import Cluster
-from domain.partitions import TopicPartition
 from sandbox.broker import Broker
 from sandbox.server import Server
-from sandbox.spark import SparkConnectServer
+from sandbox.spark import SparkConnectServer, warm_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,7 @@ def start_services(
 
     def start_spark() -> None:
         spark.start()
-        _warm_up(spark.remote, folder / "spark" / "warm-up")
+        warm_up(spark.remote, folder / "spark" / "warm-up")
 
     servers: list[Server] = [spark]
     starts: list[Callable[[], None]] = [start_spark]
@@ -82,21 +79,3 @@ def start_services(
             stack.close()  # so that what is still starting ends at once
             raise
     return Services(bootstrap_servers or broker.bootstrap_servers, spark.remote, prefix, tuple(servers))
-
-
-def _warm_up(spark_remote: str, lake_root: Path) -> None:
-    """Writes one row: the first write takes Spark several seconds more than all others, also where it is not timed."""
-    from consumer.decide.batch import Record
-    from consumer.lake import Lake
-    from consumer.session import LakeError
-    from consumer.table import rows
-
-    record = Record(TopicPartition("warm-up", 0), 0, None, None, b"", ())
-    lake = Lake([spark_remote], str(lake_root), writer="warm-up")
-    try:
-        lake.connect()
-        lake.append("warm-up", 1, rows([record], datetime.now(UTC).date()))
-    except LakeError as error:
-        raise KcgaError(f"Spark cannot write to the lake: {error}") from error
-    finally:
-        lake.close()

@@ -6,6 +6,7 @@ It does the work itself, or has a standalone cluster do it that is there.
 import re
 import socket
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,10 +14,13 @@ from app.child import Child
 from app.errors import KcgaError, UsageError
 from app.java import Java
 from app.spark_server import ON_THIS_MACHINE, SparkServer
+from domain.partitions import TopicPartition
 from sandbox.ports import LOOPBACK
 from sandbox.server import Server
 
 _STOP_WITHIN_S = 20.0
+_ARCHIVED_WITHIN_S = 1800.0
+"""Two cores take a minute; a machine that is emulated takes many."""
 
 _CLUSTER = re.compile(r"spark://[^/:,\s]+:\d{1,5}(,[^/:,\s]+:\d{1,5})*")
 _ANSWERS_WITHIN_S = 10.0
@@ -27,7 +31,7 @@ class SparkConnectServer(Server):
 
     Args:
         folder: takes its scratch files, its warehouse and its log. To be removed only after `stop()`.
-        jars: Delta Lake's (`obtain(DELTA)`), and those of an object store (`app.spark_needs.needs`).
+        jars: Delta Lake's (`obtain(DELTA)`).
         java: what runs it (`find_java()`).
         port: where clients connect; a free one if not given.
         heap_mb: the most its Java heap takes, in MiB.
@@ -35,6 +39,8 @@ class SparkConnectServer(Server):
             the folders of lakes under the same paths; none for this JVM's own threads.
         conf: more of Spark's settings.
         long_running: whether it is for hours, not minutes (`SparkServer.long_running`).
+        of_stores: the jars of object stores (`app.spark_needs.needs`).
+        archive: takes its classes once it ends (`SparkServer.archive`), which takes it a minute.
 
     Raises:
         UsageError: `cluster` names none.
@@ -53,6 +59,8 @@ class SparkConnectServer(Server):
         cluster: str | None = None,
         conf: Mapping[str, str] = MappingProxyType({}),
         long_running: bool = False,
+        of_stores: Sequence[Path] = (),
+        archive: Path | None = None,
     ) -> None:
         super().__init__(folder, port)
         self._jars = jars
@@ -63,6 +71,8 @@ class SparkConnectServer(Server):
         self._cluster = cluster
         self._conf = conf
         self._long_running = long_running
+        self._of_stores = of_stores
+        self._archive = archive
 
     @property
     def remote(self) -> str:
@@ -80,6 +90,8 @@ class SparkConnectServer(Server):
             address=LOOPBACK if self._cluster is None else _address_towards(self._cluster),
             conf=self._conf,
             long_running=self._long_running,
+            of_stores=self._of_stores,
+            archive=self._archive,
         )
         return Child(
             self.title,
@@ -87,7 +99,7 @@ class SparkConnectServer(Server):
             self.log,
             folder=self._folder,
             environment=server.environment,
-            stop_within_s=_STOP_WITHIN_S,
+            stop_within_s=_STOP_WITHIN_S if self._archive is None else _ARCHIVED_WITHIN_S,
         )
 
     def _answers(self) -> bool:
@@ -106,6 +118,24 @@ class SparkConnectServer(Server):
             return False
         finally:
             release(session)
+
+
+def warm_up(spark_remote: str, lake_root: Path) -> None:
+    """Writes one row: the first write takes Spark several seconds more than all others, also where it is not timed."""
+    from consumer.decide.batch import Record
+    from consumer.lake import Lake
+    from consumer.session import LakeError
+    from consumer.table import rows
+
+    record = Record(TopicPartition("warm-up", 0), 0, None, None, b"", ())
+    lake = Lake([spark_remote], str(lake_root), writer="warm-up")
+    try:
+        lake.connect()
+        lake.append("warm-up", 1, rows([record], datetime.now(UTC).date()))
+    except LakeError as error:
+        raise KcgaError(f"Spark cannot write to the lake: {error}") from error
+    finally:
+        lake.close()
 
 
 def _address_towards(cluster: str) -> str:

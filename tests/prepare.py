@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from app.class_data import archive_for
 from app.errors import KcgaError
 from app.jars import DELTA, GCS, KAFKA, S3, obtain
+from sandbox import class_data
 from tests import apicurio, tools
 from tests.go_program import build, program
 from tests.kubernetes import control_plane
@@ -22,7 +24,8 @@ _SHOWN_EVERY_S = 30.0
 
 
 def prepare(console: Console) -> None:
-    """Fetches jars, a schema registry and packages of a store, and builds what is of Go: control plane, store, a sink.
+    """Fetches jars, a schema registry and packages of a store, archives Spark's classes, and builds what is of Go:
+    control plane, store, a sink.
 
     Raises:
         KcgaError: the jars, packages or modules are not to be had, or the build failed.
@@ -31,6 +34,9 @@ def prepare(console: Console) -> None:
         console.print(said, highlight=False, markup=False)
     for jars in (KAFKA, DELTA, S3, GCS):
         obtain(jars)
+    if not archive_for(obtain(DELTA)).exists():
+        console.print("Archiving Spark's classes, by which Spark starts sooner (once, about a minute)", highlight=False)
+        class_data.make()
     apicurio.obtain()
     s3.environment()
     go = tools.GO.find()

@@ -43,7 +43,7 @@ class _Daemon(Server):
         self.child.wait()
 
     def _prepare(self, port: int) -> Child:
-        of_spark = spark_environment(self._java, self._folder / "conf")
+        of_spark = spark_environment(self._java)
         options = {"SPARK_DAEMON_JAVA_OPTS": " ".join(self._options), "SPARK_DAEMON_MEMORY": "256m"}
         where = ("--host", LOOPBACK, "--port", str(port), "--webui-port", "0")
         program = pyspark_home() / "bin" / "spark-class"

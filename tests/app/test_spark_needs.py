@@ -1,5 +1,6 @@
 """Jars for consumers with a JVM of their own: only where they are needed and none are named."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from app import spark_needs
 from app.jars import JarSet
 from app.settings import Settings
 from app.spark_needs import with_jars
+from consumer import jvm
 from tests.app.any_settings import settings
 
 LOG_STORE = "spark.delta.logStore.s3a.impl"
@@ -39,14 +41,23 @@ def with_master(lake_root: str = "/lake", **conf: str) -> Settings:
 def test_a_session_of_ones_own_gets_the_jars_beside_what_is_set() -> None:
     given = with_master(**{"spark.driver.memory": "1g"})
     conf = with_jars(given).consumer.spark_conf
-    assert conf == {"spark.driver.memory": "1g", "spark.jars": "/cache/delta-1.jar,/cache/delta-2.jar"}
-    assert "spark.jars" not in given.consumer.spark_conf
+    assert conf == {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraClassPath": "/cache/delta-1.jar:/cache/delta-2.jar",
+        jvm.OPTIONS: shlex.join((*jvm.SAFE, *jvm.QUICK_START)),
+    }
+    assert given.consumer.spark_conf == {"spark.driver.memory": "1g"}
+
+
+def test_options_of_its_jvm_that_are_set_stand_as_they_are() -> None:
+    given = with_master(**{jvm.OPTIONS: "-Dmine=1"})
+    assert with_jars(given).consumer.spark_conf[jvm.OPTIONS] == "-Dmine=1"
 
 
 def test_on_s3_it_gets_the_connector_and_a_log_store_for_many_writers_too() -> None:
     conf = with_jars(with_master("s3a://bucket/lake")).consumer.spark_conf
     assert [Path(jar).name for jar in conf["spark.jars"].split(",")] == [
-        *("delta-1.jar", "delta-2.jar", "s3-1.jar", "s3-2.jar", "log-store-of-4.jar"),
+        *("s3-1.jar", "s3-2.jar", "log-store-of-4.jar"),
     ]
     assert conf[LOG_STORE] == "kcga.ConditionalPutLogStore"
     given = with_master("s3a://bucket/lake", **{LOG_STORE: "io.delta.storage.S3DynamoDBLogStore"})

@@ -1,11 +1,13 @@
 """Consumers to test, on the real broker and the real lake."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.class_data import bringing, mapping
 from app.jars import DELTA, obtain
 from consumer import jvm
 from consumer.session import open_session, release
@@ -62,11 +64,11 @@ def schema(spark_server: SharedSpark, lake_root: Path, unique_name: str) -> Iter
 @pytest.fixture
 def own_spark() -> dict[str, Any]:
     """Settings in place of the server's: a session, and a JVM, of the consumer's own."""
-    jars = ",".join(map(str, obtain(DELTA)))
-    options = " ".join((*jvm.SAFE, *jvm.QUICK_START, *jvm.UNVERIFIED))
-    conf = {"spark.jars": jars, "spark.driver.memory": "1g", "spark.driver.extraJavaOptions": options}
+    jars, master = obtain(DELTA), "local[1]"
+    options = shlex.join((*jvm.SAFE, *jvm.QUICK_START, *jvm.UNVERIFIED, *mapping(jars)))
+    conf = {**bringing(jars, (), master, {}), "spark.driver.memory": "1g", jvm.OPTIONS: options}
     conf |= {"spark.databricks.delta.stats.collect": "false"}
-    return {"spark_remote": None, "spark_master": "local[1]", "spark_conf": conf}
+    return {"spark_remote": None, "spark_master": master, "spark_conf": conf}
 
 
 @pytest.fixture

@@ -57,7 +57,8 @@ def sparks(
             stack.enter_context(
                 SparkConnectServer(
                     tmp_path / f"spark-{number}",
-                    jars=needed.jars,
+                    jars=needed.delta,
+                    of_stores=needed.of_stores,
                     java=java,
                     heap_mb=1024,
                     conf={**needed.conf, **store.conf},

@@ -1,0 +1,77 @@
+"""Makes the archive of Spark's classes that JVMs map to start sooner, `app.class_data`: `python -m sandbox.class_data`.
+
+A server does what a consumer asks of it, and leaves the classes when it ends. On two cores that takes a minute.
+"""
+
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.class_data import archive_for
+from app.errors import KcgaError
+from app.jars import DELTA, obtain
+from app.java import find_java
+from domain.partitions import TopicPartition
+from sandbox.spark import SparkConnectServer
+
+_STARTS_WITHIN_S = 1800.0
+"""An image may be built for another machine, which is emulated."""
+
+
+def make() -> Path:
+    """Makes it for this environment and the Java that is found, in place of the one there was.
+
+    Raises:
+        KcgaError: Java, jars or PySpark are not to be had; Spark does not start, does not write, or leaves no archive;
+            it cannot be stored.
+    """
+    java, jars = find_java(), obtain(DELTA)
+    archive = archive_for(jars)
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
+            made = Path(scratch, "made.jsa")
+            spark = SparkConnectServer(Path(scratch, "spark"), jars=jars, java=java, archive=made)
+            try:
+                spark.start(_STARTS_WITHIN_S)
+                _ask(spark.remote, Path(scratch, "lake"))
+            finally:
+                spark.stop()
+            if not made.exists():
+                raise spark.child.error("Spark left no archive of its classes")
+            made.replace(archive)
+    except OSError as error:
+        raise KcgaError(f"the archive of Spark's classes cannot be stored: {error}") from error
+    return archive
+
+
+def _ask(remote: str, root: Path) -> None:
+    """What a consumer asks of Spark, from its first table to taking over from another."""
+    from consumer.decide.batch import Record
+    from consumer.lake import Lake
+    from consumer.session import LakeError
+    from consumer.table import rows
+
+    topic = "classes"
+    former, next_one = (Lake([remote], str(root), writer=f"classes/{number}") for number in (1, 2))
+    try:
+        for lake in (former, next_one):
+            lake.connect()
+        for offset in range(3):
+            record = Record(TopicPartition(topic, 0), offset, None, None, b"", ())
+            former.append(topic, offset + 1, rows([record], datetime.now(UTC).date()))
+        next_one.seal(topic, "classes/1")
+        next_one.last_appended(topic, [0])
+    except LakeError as error:
+        raise KcgaError(f"Spark cannot write to the lake: {error}") from error
+    finally:
+        for lake in (former, next_one):
+            lake.close()
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"{make()}\n")
+    except KcgaError as error:
+        raise SystemExit(str(error)) from error
