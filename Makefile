@@ -80,7 +80,7 @@ image:  ## The container image, kcga:local (needs docker or podman; ARGS="--buil
 bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet machine (ARGS=--busy: on any)
 	@$(BIN)/python -m bench.paper --iterations 150 $(ARGS)
 	@$(BIN)/python -m bench.heuristics $(ARGS)
-	@$(BIN)/python -m bench.regret
+	@$(BIN)/python -m bench.regret --repairs 10 $(ARGS)
 	@$(BIN)/python -m bench.engines $(ARGS)
 	@$(BIN)/python -m bench.scaling $(ARGS)
 	@$(BIN)/python -m bench.classes $(ARGS)

@@ -13,7 +13,6 @@ from xdist.scheduler import LoadScopeScheduling
 CONTROL_PLANE, OWN_BROKERS, OWN_SPARK, WHOLE_SYSTEM = "control plane", "own brokers", "own Spark", "whole system"
 
 GROUPS: Mapping[str, str] = {
-    "tests/sandbox/test_class_data.py": OWN_SPARK,
     "tests/sandbox/test_services.py": OWN_BROKERS,
     "tests/cli/test_access_tokens.py": WHOLE_SYSTEM,
     "tests/cli/test_cloud_tokens.py": OWN_BROKERS,

@@ -16,15 +16,17 @@ from tests.patience import PATIENCE_S
 
 SESSION = """
 import sys
-sys.prefix = sys.argv[1]
+from pathlib import Path
+
 import psutil
+
 from app.settings import load
 from app.spark_needs import with_jars
 from consumer.session import open_session
-from pathlib import Path
-session = open_session("local[1]", with_jars(load(Path(sys.argv[2]))).consumer.spark_conf)
-session.range(3).write.format("delta").save(sys.argv[3])
-assert session.read.format("delta").load(sys.argv[3]).count() == 3
+
+session = open_session("local[1]", with_jars(load(Path(sys.argv[1]))).consumer.spark_conf)
+session.range(3).write.format("delta").save(sys.argv[2])
+assert session.read.format("delta").load(sys.argv[2]).count() == 3
 (jvm,) = (child for child in psutil.Process().children(recursive=True) if child.name() == "java")
 print(*{each.path for each in jvm.memory_maps()}, sep="\\n")
 session.stop()
@@ -38,14 +40,11 @@ def mapped_by(process: int) -> set[str]:
 
 
 @pytest.mark.integration
-@pytest.mark.slow(90)
-def test_what_java_archives_is_mapped_by_servers_and_by_consumers_jvms(
-    java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
-    archive = class_data.make()
-    assert archive == archive_for(obtain(DELTA))
-    assert [*archive.parent.iterdir()] == [archive]
+@pytest.mark.slow(30)
+def test_what_java_archives_is_mapped_by_servers_and_by_consumers_jvms(java: Java, tmp_path: Path) -> None:
+    archive = archive_for(obtain(DELTA))
+    if not archive.exists():  # `make test` has made it
+        assert class_data.make() == archive
     with SparkConnectServer(tmp_path / "spark", jars=obtain(DELTA), java=java) as spark:
         assert str(archive) in mapped_by(spark.child.pid)
         warm_up(spark.remote, tmp_path / "lake")
@@ -54,7 +53,7 @@ def test_what_java_archives_is_mapped_by_servers_and_by_consumers_jvms(
         '[kafka]\nbootstrap_servers = "127.0.0.1:1"\n[monitor]\ntopics = ["orders"]\n'
         f'[consumer]\nspark_master = "local[1]"\nlake_root = "{tmp_path}/lake"\n'
     )
-    session = [sys.executable, "-c", SESSION, sys.prefix, str(file), str(tmp_path / "table")]
+    session = [sys.executable, "-c", SESSION, str(file), str(tmp_path / "table")]
     told = subprocess.run(session, capture_output=True, text=True, timeout=PATIENCE_S)
     assert told.returncode == 0, told.stderr
     assert str(archive) in told.stdout.splitlines()
