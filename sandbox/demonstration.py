@@ -31,6 +31,7 @@ from domain.consumer_class import ConsumerClass
 from domain.group_view.view import GroupView
 from domain.partitions import TopicPartition
 from sandbox.chaos.chaos import Chaos, Target
+from sandbox.decide.drain import NO_PROGRESS_S, Drain
 from sandbox.incident import Incident
 from sandbox.load_profile import LoadProfile, demo_profile
 from sandbox.observer import Observer
@@ -43,10 +44,6 @@ from sandbox.supervisor import Supervisor
 
 STATUS_PORT = 8470
 """Of the status page, where nothing else listens on it."""
-NO_PROGRESS_S = 120.0
-"""After a fault a group begins to read again well within it, on a busy machine too."""
-LAG_SETTLES_S = 2.5
-"""What the monitor tells so long after the last record counts that record in."""
 REFRESH_S = 0.25
 PHASE_S = 1.0
 LOAD, CONTROLLER, MONITOR = "the load generator", "the controller", "the monitor"
@@ -262,16 +259,14 @@ class Demonstration:
 
     def _drain(self, observer: Observer, view: View, supervisor: Supervisor) -> None:
         """Waits until the group has read everything, or reads no more; what is left shows in the summary."""
-        ended_at = progress_at = time.time()
-        least = math.inf
-        while time.time() < progress_at + NO_PROGRESS_S:
+        drain = Drain(time.time())
+        while True:
             supervisor.look_after()
             now = observer.snapshot()
-            if now.lag is not None and now.lag < least:
-                least, progress_at = now.lag, time.time()
             self._count_classes(now)
             view.update(now, "load over, reading the rest", self._incidents)
-            if now.lag == 0 and now.lag_over_time[-1].at > ended_at + LAG_SETTLES_S:
+            told_at = now.lag_over_time[-1].at if now.lag_over_time else None
+            if drain.is_over(time.time(), now.lag, told_at):
                 return
             time.sleep(REFRESH_S)
 
