@@ -25,13 +25,15 @@ def archive_for(jars: Sequence[Path]) -> Path:
     return Path(sys.prefix, "class-data", f"{hashlib.sha256(os.pathsep.join(parts).encode()).hexdigest()[:16]}.jsa")
 
 
-def mapping(jars: Sequence[Path]) -> tuple[str, ...]:
+def jvm_options(jars: Sequence[Path]) -> tuple[str, ...]:
     """The options of a JVM that is to map the archive; none where there is no archive."""
     archive = archive_for(jars)
     return (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
 
 
-def bringing(jars: Sequence[Path], of_stores: Sequence[Path], master: str, own: Mapping[str, str]) -> Mapping[str, str]:
+def jar_settings(
+    jars: Sequence[Path], of_stores: Sequence[Path], master: str, own: Mapping[str, str]
+) -> Mapping[str, str]:
     """Spark's settings that bring jars, unless one's own settings do.
 
     Delta Lake's are on the class path: classes from jars that Spark adds by itself are in no archive. Those of object

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from app.class_data import bringing, mapping
+from app.class_data import jar_settings, jvm_options
 from app.jars import DELTA, GCS, S3, JarSet, obtain
 from app.log_store import CLASS, log_store
 from app.settings import Settings
@@ -92,7 +92,7 @@ def with_jars(settings: Settings) -> Settings:
     if consumer.spark_master is None or consumer.names_jars:
         return settings
     needed = needs(consumer.schemes)
-    options = {jvm.OPTIONS: shlex.join((*jvm.SAFE, *jvm.QUICK_START, *mapping(needed.delta)))}
-    jars = bringing(needed.delta, needed.of_stores, consumer.spark_master, consumer.spark_conf)
+    options = {jvm.OPTIONS: shlex.join((*jvm.SAFE, *jvm.QUICK_START, *jvm_options(needed.delta)))}
+    jars = jar_settings(needed.delta, needed.of_stores, consumer.spark_master, consumer.spark_conf)
     conf = {**needed.conf, **options, **consumer.spark_conf, **jars}
     return settings.model_copy(update={"consumer": consumer.model_copy(update={"spark_conf": conf})})

@@ -74,7 +74,7 @@ class SparkServer:
         fitting = for_hours if self.long_running else jvm.QUICK_START
         # What is archived has been verified: a JVM that verifies maps it, too.
         if self.archive is None:
-            classes = (*jvm.UNVERIFIED, *class_data.mapping(self.jars))
+            classes = (*jvm.UNVERIFIED, *class_data.jvm_options(self.jars))
         else:
             classes = (f"-XX:ArchiveClassesAtExit={self.archive}",)
         options = (*jvm.SAFE, *classes, *_OF_THIS_MACHINE, *fitting)
@@ -103,7 +103,7 @@ class SparkServer:
             # No file of checksums beside each of a table's log: for each Java would start processes (chmod, readlink).
             "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
             **self.conf,
-            **class_data.bringing(self.jars, self.of_stores, self.master, self.conf),
+            **class_data.jar_settings(self.jars, self.of_stores, self.master, self.conf),
         }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.class_data import archive_for, bringing, mapping
+from app.class_data import archive_for, jar_settings, jvm_options
 from app.java import Java
 from app.spark_server import SparkServer
 
@@ -30,10 +30,10 @@ def make(jars: tuple[Path, ...]) -> Path:
 
 @pytest.mark.usefixtures("environment")
 def test_an_archive_that_is_there_is_mapped_where_the_same_jars_are_on_the_class_path() -> None:
-    assert mapping(DELTA) == ()
+    assert jvm_options(DELTA) == ()
     archive = make(DELTA)
-    assert mapping(DELTA) == (f"-XX:SharedArchiveFile={archive}",)
-    assert mapping(DELTA[:1]) == ()
+    assert jvm_options(DELTA) == (f"-XX:SharedArchiveFile={archive}",)
+    assert jvm_options(DELTA[:1]) == ()
 
 
 def test_it_lies_in_the_environment(environment: Path) -> None:
@@ -41,25 +41,25 @@ def test_it_lies_in_the_environment(environment: Path) -> None:
 
 
 def test_the_class_path_is_the_same_whichever_stores_there_are() -> None:
-    assert bringing(DELTA, (), "local[*]", {}) == ON_CLASS_PATH
-    assert bringing(DELTA, STORE, "local[2]", {}) == {**ON_CLASS_PATH, "spark.jars": "/cache/s3.jar"}
+    assert jar_settings(DELTA, (), "local[*]", {}) == ON_CLASS_PATH
+    assert jar_settings(DELTA, STORE, "local[2]", {}) == {**ON_CLASS_PATH, "spark.jars": "/cache/s3.jar"}
 
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "local-cluster[2,1,1024]"])
 def test_the_workers_of_a_cluster_are_sent_all_jars(master: str) -> None:
-    assert bringing(DELTA, STORE, master, {}) == {
+    assert jar_settings(DELTA, STORE, master, {}) == {
         **ON_CLASS_PATH,
         "spark.jars": "/cache/delta-1.jar,/cache/delta-2.jar,/cache/s3.jar",
     }
 
 
 def test_ones_own_class_path_comes_after() -> None:
-    brought = bringing(DELTA, (), "local", {"spark.driver.extraClassPath": "/mine"})
+    brought = jar_settings(DELTA, (), "local", {"spark.driver.extraClassPath": "/mine"})
     assert brought == {"spark.driver.extraClassPath": "/cache/delta-1.jar:/cache/delta-2.jar:/mine"}
 
 
 def test_who_names_jars_brings_all() -> None:
-    assert bringing(DELTA, STORE, "local[*]", {"spark.jars": "mine.jar"}) == {}
+    assert jar_settings(DELTA, STORE, "local[*]", {"spark.jars": "mine.jar"}) == {}
 
 
 def settings_of(server: SparkServer) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.class_data import bringing, mapping
+from app.class_data import jar_settings, jvm_options
 from app.jars import DELTA, obtain
 from consumer import jvm
 from consumer.session import open_session, release
@@ -65,8 +65,8 @@ def schema(spark_server: SharedSpark, lake_root: Path, unique_name: str) -> Iter
 def own_spark() -> dict[str, Any]:
     """Settings in place of the server's: a session, and a JVM, of the consumer's own."""
     jars, master = obtain(DELTA), "local[1]"
-    options = shlex.join((*jvm.SAFE, *jvm.QUICK_START, *jvm.UNVERIFIED, *mapping(jars)))
-    conf = {**bringing(jars, (), master, {}), "spark.driver.memory": "1g", jvm.OPTIONS: options}
+    options = shlex.join((*jvm.SAFE, *jvm.QUICK_START, *jvm.UNVERIFIED, *jvm_options(jars)))
+    conf = {**jar_settings(jars, (), master, {}), "spark.driver.memory": "1g", jvm.OPTIONS: options}
     conf |= {"spark.databricks.delta.stats.collect": "false"}
     return {"spark_remote": None, "spark_master": master, "spark_conf": conf}
 
