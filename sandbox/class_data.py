@@ -3,6 +3,7 @@
 A server does what a consumer asks of it, and leaves the classes when it ends. On two cores that takes a minute.
 """
 
+import signal
 import sys
 import tempfile
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ from sandbox.spark import SparkConnectServer
 
 _STARTS_WITHIN_S = 1800.0
 """An image may be built for another machine, which is emulated."""
+_ENDED_AS_ASKED = 128 + signal.SIGTERM
+"""The exit code of a JVM that has done, after SIGTERM, all that it does at its end."""
 
 
 def make() -> Path:
@@ -38,8 +41,8 @@ def make() -> Path:
                 _ask(spark.remote, Path(scratch, "lake"))
             finally:
                 spark.stop()
-            if not made.exists():
-                raise spark.child.error("Spark left no archive of its classes")
+            if not made.exists() or spark.child.exit_code != _ENDED_AS_ASKED:  # a JVM that maps half of one crashes
+                raise spark.child.error(f"Spark {spark.child.ending}, and left no archive of its classes")
             made.replace(archive)
     except OSError as error:
         raise KcgaError(f"the archive of Spark's classes cannot be stored: {error}") from error
