@@ -1,6 +1,5 @@
 """What Spark needs for the tables of a lake, by where they are: jars, and settings that go with them."""
 
-import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +91,7 @@ def with_jars(settings: Settings) -> Settings:
     if consumer.spark_master is None or consumer.names_jars:
         return settings
     needed = needs(consumer.schemes)
-    options = {jvm.OPTIONS: shlex.join((*jvm.SAFE, *jvm.QUICK_START, *jvm_options(needed.delta)))}
+    options = jvm.of_a_consumer(*jvm_options(needed.delta))
     jars = jar_settings(needed.delta, needed.of_stores, consumer.spark_master, consumer.spark_conf)
     conf = {**needed.conf, **options, **consumer.spark_conf, **jars}
     return settings.model_copy(update={"consumer": consumer.model_copy(update={"spark_conf": conf})})

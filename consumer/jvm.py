@@ -1,5 +1,7 @@
 """How a JVM is told to run Spark for consumers, whether it is a server's or of a consumer's own."""
 
+import shlex
+
 OPTIONS = "spark.driver.extraJavaOptions"
 """What Spark calls the options of its JVM."""
 
@@ -18,3 +20,12 @@ QUICK_START = (
 
 UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
 """Starts sooner. Only for jars that are trusted: locked by their hashes, or from a folder that one named oneself."""
+
+
+def of_a_consumer(*more: str) -> dict[str, str]:
+    """Spark's setting for a JVM of a consumer's own.
+
+    Args:
+        more: further options.
+    """
+    return {OPTIONS: shlex.join((*SAFE, *QUICK_START, *more))}

@@ -5,7 +5,6 @@ Where Spark is, is one text: `sc://host:port` is a server's address, anything el
 
 import atexit
 import re
-import shlex
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -48,7 +47,7 @@ _OF_AN_OWN_JVM: Mapping[str, str] = MappingProxyType(
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "in-memory",
-        jvm.OPTIONS: shlex.join((*jvm.SAFE, *jvm.QUICK_START)),
+        **jvm.of_a_consumer(),
         "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

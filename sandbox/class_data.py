@@ -6,15 +6,13 @@ A server does what a consumer asks of it, and leaves the classes when it ends. O
 import signal
 import sys
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 from app.class_data import archive_for
 from app.errors import KcgaError
 from app.jars import DELTA, obtain
 from app.java import find_java
-from domain.partitions import TopicPartition
-from sandbox.spark import SparkConnectServer
+from sandbox.spark import SparkConnectServer, one_row, writing
 
 _STARTS_WITHIN_S = 1800.0
 """An image may be built for another machine, which is emulated."""
@@ -51,26 +49,12 @@ def make() -> Path:
 
 def _ask(remote: str, root: Path) -> None:
     """What a consumer asks of Spark, from its first table to taking over from another."""
-    from consumer.decide.batch import Record
-    from consumer.lake import Lake
-    from consumer.session import LakeError
-    from consumer.table import rows
-
-    topic = "classes"
-    former, next_one = (Lake([remote], str(root), writer=f"classes/{number}") for number in (1, 2))
-    try:
-        for lake in (former, next_one):
-            lake.connect()
+    topic, writers = "classes", ("classes/1", "classes/2")
+    with writing(remote, root, writers[0]) as former, writing(remote, root, writers[1]) as successor:
         for offset in range(3):
-            record = Record(TopicPartition(topic, 0), offset, None, None, b"", ())
-            former.append(topic, offset + 1, rows([record], datetime.now(UTC).date()))
-        next_one.seal(topic, "classes/1")
-        next_one.last_appended(topic, [0])
-    except LakeError as error:
-        raise KcgaError(f"Spark cannot write to the lake: {error}") from error
-    finally:
-        for lake in (former, next_one):
-            lake.close()
+            former.append(topic, offset + 1, one_row(topic, offset))
+        successor.seal(topic, writers[0])
+        successor.last_appended(topic, [0])
 
 
 if __name__ == "__main__":

@@ -5,10 +5,12 @@ It does the work itself, or has a standalone cluster do it that is there.
 
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from app.child import Child
 from app.errors import KcgaError, UsageError
@@ -17,6 +19,11 @@ from app.spark_server import ON_THIS_MACHINE, SparkServer
 from domain.partitions import TopicPartition
 from sandbox.ports import LOOPBACK
 from sandbox.server import Server
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from consumer.lake import Lake
 
 _STOP_WITHIN_S = 20.0
 _ARCHIVED_WITHIN_S = 1800.0
@@ -122,20 +129,36 @@ class SparkConnectServer(Server):
 
 def warm_up(spark_remote: str, lake_root: Path) -> None:
     """Writes one row: the first write takes Spark several seconds more than all others, also where it is not timed."""
-    from consumer.decide.batch import Record
+    with writing(spark_remote, lake_root, "warm-up") as lake:
+        lake.append("warm-up", 1, one_row("warm-up", 0))
+
+
+@contextmanager
+def writing(spark_remote: str, lake_root: Path, writer: str) -> Iterator["Lake"]:
+    """A lake to write to, as a consumer does.
+
+    Raises:
+        KcgaError: Spark does not write; also what is asked of it within the context.
+    """
     from consumer.lake import Lake
     from consumer.session import LakeError
-    from consumer.table import rows
 
-    record = Record(TopicPartition("warm-up", 0), 0, None, None, b"", ())
-    lake = Lake([spark_remote], str(lake_root), writer="warm-up")
+    lake = Lake([spark_remote], str(lake_root), writer)
     try:
         lake.connect()
-        lake.append("warm-up", 1, rows([record], datetime.now(UTC).date()))
+        yield lake
     except LakeError as error:
         raise KcgaError(f"Spark cannot write to the lake: {error}") from error
     finally:
         lake.close()
+
+
+def one_row(topic: str, offset: int) -> "pa.Table":
+    """What an empty record comes to."""
+    from consumer.decide.batch import Record
+    from consumer.table import rows
+
+    return rows([Record(TopicPartition(topic, 0), offset, None, None, b"", ())], datetime.now(UTC).date())
 
 
 def _address_towards(cluster: str) -> str:

@@ -1,6 +1,5 @@
 """Jars for consumers with a JVM of their own: only where they are needed and none are named."""
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,7 @@ def test_a_session_of_ones_own_gets_the_jars_beside_what_is_set() -> None:
     assert conf == {
         "spark.driver.memory": "1g",
         "spark.driver.extraClassPath": "/cache/delta-1.jar:/cache/delta-2.jar",
-        jvm.OPTIONS: shlex.join((*jvm.SAFE, *jvm.QUICK_START)),
+        **jvm.of_a_consumer(),
     }
     assert given.consumer.spark_conf == {"spark.driver.memory": "1g"}
 

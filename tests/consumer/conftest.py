@@ -1,6 +1,5 @@
 """Consumers to test, on the real broker and the real lake."""
 
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -65,8 +64,8 @@ def schema(spark_server: SharedSpark, lake_root: Path, unique_name: str) -> Iter
 def own_spark() -> dict[str, Any]:
     """Settings in place of the server's: a session, and a JVM, of the consumer's own."""
     jars, master = obtain(DELTA), "local[1]"
-    options = shlex.join((*jvm.SAFE, *jvm.QUICK_START, *jvm.UNVERIFIED, *jvm_options(jars)))
-    conf = {**jar_settings(jars, (), master, {}), "spark.driver.memory": "1g", jvm.OPTIONS: options}
+    options = jvm.of_a_consumer(*jvm.UNVERIFIED, *jvm_options(jars))
+    conf = {**jar_settings(jars, (), master, {}), "spark.driver.memory": "1g", **options}
     conf |= {"spark.databricks.delta.stats.collect": "false"}
     return {"spark_remote": None, "spark_master": master, "spark_conf": conf}
 
