@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from coverage import Coverage
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from app.java import Java, find_java
 from tests import go_program
@@ -151,7 +151,8 @@ def spark_server(pytestconfig: pytest.Config) -> SharedSpark:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A headless Chromium of the system's."""
+    """A headless Chromium of the system's, of whose pages is waited for as long as for anything else."""
+    expect.set_options(timeout=PATIENCE_S * 1_000)
     chromium = installed(CHROMIUM)
     as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:

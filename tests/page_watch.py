@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from tests.patience import PATIENCE_S
+
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
 SERIOUS = {"serious", "critical"}
@@ -25,6 +27,7 @@ def opened(
         has_touch=size == PHONE,
         reduced_motion="reduce",
     )
+    context.set_default_timeout(PATIENCE_S * 1_000)
     page = context.new_page()
     page.on("console", lambda message: faults.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: faults.append(str(error)))

@@ -11,6 +11,7 @@ import yaml
 from app.child import Child
 from sandbox.ports import LOOPBACK
 from sandbox.server import Server
+from tests.patience import PATIENCE_S
 
 JOB = "kcga"
 INTERVAL = "1s"
@@ -60,7 +61,7 @@ class Prometheus(Server):
         return [rule for group in self._ask("rules", {})["groups"] for rule in group["rules"]]
 
     def _ask(self, what: str, parameters: Mapping[str, str]) -> Any:
-        answer = httpx.get(f"http://{self.address}/api/v1/{what}", params=parameters).json()
+        answer = httpx.get(f"http://{self.address}/api/v1/{what}", params=parameters, timeout=PATIENCE_S).json()
         assert answer["status"] == "success", f"{what} {parameters}: {answer.get('error')}"
         return answer["data"]
 

@@ -141,7 +141,7 @@ def test_the_command_controls_a_folder_of_groups_until_it_is_asked_to_end(
 
     def rows() -> dict[str, str | None]:
         try:
-            answer = httpx.get(f"http://127.0.0.1:{port}/api/groups").json()
+            answer = httpx.get(f"http://127.0.0.1:{port}/api/groups", timeout=PATIENCE_S).json()
         except httpx.TransportError:
             return {}
         return {row["name"]: row["role"] for row in answer}

@@ -35,7 +35,7 @@ from domain.messages import ConsumerReport, Decision, Restraint, WriteSpeedRepor
 from domain.partitions import TopicPartition
 from solver import Status
 from tests.page_watch import PHONE, opened, serious_faults
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.prometheus import Prometheus
 from tests.recorded_decisions import TIME_LIMIT_S, Came, not_foretold, on_topics
 from tests.running_up import leaves_no_process, running_up, wait_for
@@ -44,7 +44,6 @@ from tests.tools import NOT_TESTED
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow(200), pytest.mark.timeout(1800)]
 
-SCALE_UP_WITHIN_MS = 600_000
 SIMULATED_WITHIN_S = 15
 OBEYED_WITHIN_S = 30
 """Consumers that take longer to begin and to take over have no time: the group then decides otherwise."""
@@ -87,11 +86,12 @@ def test_a_scale_up_is_seen_as_it_happens_and_says_why(
         began = time.time()
         with opened(browser, url) as page:
             page.evaluate("window.stayed = true")
-            scale_up = page.locator("#decisions > li.up", has_text="Scaled up").first
-            expect(scale_up).to_be_visible(timeout=SCALE_UP_WITHIN_MS)
+            scale_ups = page.locator("#decisions > li.up", has_text="Scaled up")
+            expect(scale_ups).not_to_have_count(0)
             expect(page.locator("#live")).to_have_text("live")
-            scale_up.locator("summary").click()
-            words = scale_up.locator(".words")
+            scale_ups.first.locator("summary").click()
+            opened_one = scale_ups.filter(has=page.locator("details[open]"))  # the first is another one after the next
+            words = opened_one.locator(".words")
             expect(words).to_contain_text("Why it was considered:")
             expect(words).to_contain_text(re.compile(r"scaled up from \d+ to \d+ consumers"))
             expect(words).to_contain_text(
@@ -99,8 +99,8 @@ def test_a_scale_up_is_seen_as_it_happens_and_says_why(
             )
             assert page.evaluate("window.stayed"), "it was not reloaded"
             assert serious_faults(page) == []
-            scale_up.locator("summary").click()
-            expect(page.locator("#t-consumers")).to_have_text(re.compile(r"[3-9]"), timeout=SCALE_UP_WITHIN_MS)
+            opened_one.locator("summary").click()
+            expect(page.locator("#t-consumers")).to_have_text(re.compile(r"[3-9]"))
             pictures = Path(os.environ.get(PICTURES, tmp_path))
             draw(page, pictures / "status-page.png")
         with opened(browser, url, PHONE, dark=True) as page:
@@ -158,7 +158,9 @@ def test_the_group_follows_the_load_and_the_lake_has_every_record_once(up: Up) -
 
 def has_scaled_down(url: str) -> bool:
     """And up, before that: the load begins low."""
-    scaled_down = re.compile(r"^kcga_scale_downs_total\S* (\d+)", re.MULTILINE).search(httpx.get(f"{url}/metrics").text)
+    scaled_down = re.compile(r"^kcga_scale_downs_total\S* (\d+)", re.MULTILINE).search(
+        httpx.get(f"{url}/metrics", timeout=PATIENCE_S).text
+    )
     return scaled_down is not None and int(scaled_down[1]) > 0
 
 

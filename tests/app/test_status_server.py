@@ -64,7 +64,7 @@ def test_no_more_pages_are_kept_up_to_date_than_so_many_and_one_that_closes_make
     with httpx.stream("GET", events, timeout=PATIENCE_S) as stream:
         lines = stream.iter_lines()
         assert "retry: 2000" in lines
-        refused = httpx.get(events)
+        refused = httpx.get(events, timeout=PATIENCE_S)
         assert (refused.status_code, refused.json()) == (503, {"reason": "1 pages are open already"})
     while True:
         with httpx.stream("GET", events, timeout=PATIENCE_S) as again:
@@ -142,7 +142,7 @@ def test_after_any_crowd_that_asks_for_nothing_the_page_is_back_by_itself(server
         with suppress(ConnectionError):
             crowd.append(connect(server, said))
     assert all(map(is_closed, crowd))
-    assert httpx.get(f"{server.url}/healthz").status_code == 200
+    assert httpx.get(f"{server.url}/healthz", timeout=PATIENCE_S).status_code == 200
 
 
 @pytest.mark.usefixtures("impatient")
@@ -190,7 +190,7 @@ def test_only_who_asks_by_a_known_name_is_answered(board: Board, host: str, stat
     server = StatusServer("127.0.0.1", 0, allowed_hosts=["kcga.example", "*.proxy.example"])
     with server.serve(make_app(board, registry_of(board), stopping=server.stopping)):
         for path in ("/api/state", "/metrics", "/"):
-            answer = httpx.get(server.url + path, headers={"Host": host})
+            answer = httpx.get(server.url + path, headers={"Host": host}, timeout=PATIENCE_S)
             assert answer.status_code == status
             assert status == 200 or "http.allowed_hosts" in answer.json()["reason"]
 

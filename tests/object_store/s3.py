@@ -20,6 +20,7 @@ from app.jars import cache_folder
 from sandbox.ports import LOOPBACK
 from sandbox.server import Server
 from tests.object_store import BUCKET
+from tests.patience import PATIENCE_S
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 PROGRAM = Path(__file__).with_name("meeting_moto.py")
@@ -79,7 +80,7 @@ class S3(Server):
     def start(self, ready_within_s: float = 60.0) -> None:
         """And makes the bucket."""
         super().start(ready_within_s)
-        httpx.put(f"http://{self.address}/{BUCKET}").raise_for_status()
+        httpx.put(f"http://{self.address}/{BUCKET}", timeout=PATIENCE_S).raise_for_status()
 
     def _prepare(self, port: int) -> Child:
         arguments: list[str | Path] = [environment(), PROGRAM, LOOPBACK, str(port)]
