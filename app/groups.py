@@ -274,7 +274,10 @@ class GroupKeeper(Audience):
         self.name = name
         self.file = file
         self.shown: ShownGroup | None = None
-        self.fault: str | None = None
+        self._fault: str | None = None
+        """Of its controller."""
+        self._file_fault: str | None = None
+        """Of the newest settings, while its controller goes on with those before."""
         self._together = together
         self._stopping = threading.Event()
         self._woken = threading.Event()
@@ -282,6 +285,10 @@ class GroupKeeper(Audience):
         self._ends = threading.Event()
         """Has the controller that is at work end; another one sets it, too, that takes the group's Lease."""
         self._thread = threading.Thread(target=self._keep, name=name, daemon=True)
+
+    @property
+    def fault(self) -> str | None:
+        return self._file_fault or self._fault
 
     def begin(self) -> None:
         self._thread.start()
@@ -296,8 +303,9 @@ class GroupKeeper(Audience):
             load(self.file)
         except UsageError as error:
             log.error("settings have changed and are wrong: the group is controlled by those before", reason=str(error))
-            self.fault = str(error)
+            self._file_fault = str(error)
         else:
+            self._file_fault = None
             log.info("settings have changed: the controller of their group begins anew", name=self.name)
             self._wake()
 
@@ -314,14 +322,14 @@ class GroupKeeper(Audience):
         return self._thread.is_alive()
 
     def stands_by(self) -> None:
-        self.fault = None
+        self._fault = None
 
     def leads(self, _epoch: int) -> None:
-        self.fault = None
+        self._fault = None
 
     def has_looked(self, _moment: Moment) -> None:
         """It observes, and has seen how the group stands."""
-        self.fault = None
+        self._fault = None
 
     def _keep(self) -> None:
         backoff = Backoff()
@@ -331,14 +339,14 @@ class GroupKeeper(Audience):
                 if self._stopping.is_set():
                     return
                 began_at = time.monotonic()
-                self.fault = self._control() or self.fault
+                self._fault = self._control() or self._fault
                 now = time.monotonic()
                 if now - began_at > STEADY_S or self._woken.is_set():
                     backoff.succeeded()
                 if self._woken.is_set():
                     continue
                 backoff.failed(now)
-                log.error("the controller of a group ended", reason=self.fault)
+                log.error("the controller of a group ended", reason=self._fault)
                 self._woken.wait(max(FIRST_PAUSE_S, backoff.until - now))
 
     def _control(self) -> str | None:

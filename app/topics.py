@@ -117,9 +117,10 @@ class Cluster:
         ]
         if not missing:
             return
-        for name, created in self._admin.create_topics(missing, operation_timeout=REQUEST_TIMEOUT_S).items():
+        within = {"operation_timeout": REQUEST_TIMEOUT_S, "request_timeout": REQUEST_TIMEOUT_S}
+        for name, created in self._admin.create_topics(missing, **within).items():
             try:
-                created.result(REQUEST_TIMEOUT_S)
+                created.result()
             except KafkaException as error:
                 # Another component may have made it in the meantime.
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
@@ -164,8 +165,9 @@ class Cluster:
     def delete(self, prefix: str) -> None:
         """Deletes all topics whose names begin so, as far as the cluster allows."""
         names = [name for name in self.partitions() if name.startswith(prefix)]
-        for deleted in self._admin.delete_topics(names).values() if names else ():
-            deleted.exception(REQUEST_TIMEOUT_S)
+        asked = self._admin.delete_topics(names, request_timeout=REQUEST_TIMEOUT_S) if names else {}
+        for deleted in asked.values():
+            deleted.exception()
 
     def ensure_internal_topics(self, names: TopicNames, highest_consumer: int) -> None:
         """Makes the three topics as needed; the metadata topic has a partition for the controller and each consumer.
@@ -185,9 +187,10 @@ class Cluster:
             self.bound({name: settings[name] for name in sorted(present)})
         existing = self.partitions().get(names.metadata, highest_consumer + 1)
         if existing <= highest_consumer:
-            grown = self._admin.create_partitions([NewPartitions(names.metadata, highest_consumer + 1)])
+            wanted_partitions = [NewPartitions(names.metadata, highest_consumer + 1)]
+            grown = self._admin.create_partitions(wanted_partitions, request_timeout=REQUEST_TIMEOUT_S)
             try:
-                grown[names.metadata].result(REQUEST_TIMEOUT_S)
+                grown[names.metadata].result()
             except KafkaException as error:
                 raise KcgaError(
                     f"{names.metadata} has {existing} partitions; consumers up to {highest_consumer} need "
@@ -219,7 +222,7 @@ def _as_words(settings: Mapping[str, int | str]) -> dict[str, str]:
 def _unless_refused(topic: str, answer: Future[Any]) -> Any:
     """What the brokers answer; None where they refuse it: the group works without bounds, only not for ever."""
     try:
-        return answer.result(REQUEST_TIMEOUT_S)
+        return answer.result()
     except KafkaException as error:
         if error.args[0].code() not in NOT_ALLOWED:
             log.warning("a topic cannot be given its bounds", topic=topic, reason=reason(error.args[0]))

@@ -41,12 +41,13 @@ from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new
 from cli.terminal.live_view import LiveView
 from sandbox.demonstration import Demonstration, Story
 from sandbox.load_profile import DEMO_HOT, LoadProfile, demo_profile
+from sandbox.server import READY_WITHIN_S
 from sandbox.services import Services, start_services
 from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
 from sandbox.summary import Summary
 
 MORE = 1.6
-JOINED_WITHIN_S = 120.0
+JOINED_WITHIN_S = 600.0
 DRAIN_WITHIN_S = 300.0
 _QUANTILES = (0.5, 0.99, 0.999)
 _HEADINGS = (
@@ -138,14 +139,16 @@ def run_group(name: str, consumers: int, services: Services, folder: Path, secon
         with_hot = next(has for has in map(_assignment, members) if hot in has)
         beside_hot = tuple(sorted(partition.removeprefix(services.prefix) for partition in with_hot - {hot}))
         joining = sum(map(_revoked, members))
+        has_begun = folder / "load.began"
         generator = stack.enter_context(
             Child(
                 "the load generator",
-                [*_program("sandbox.load", "--seed", str(seed), file), "--prefix", services.prefix],
+                _program("sandbox.load", "--seed", str(seed), "--prefix", services.prefix, "--began", has_begun, file),
                 folder / "load.log",
                 output=folder / "load.json",
             )
         )
+        generator.wait_ready(has_begun.exists, READY_WITHIN_S)
         began = time.monotonic()
         time.sleep(seconds)
         stopped = sum(map(_revoked, members)) - joining
@@ -175,7 +178,7 @@ def _joined(stack: ExitStack, consumers: int, file: Path, folder: Path, partitio
         for n in range(1, consumers + 1)
     ]
     for member in members:
-        member.wait_ready(lambda member=member: any('"begins"' in line for line in member.tail(50)), 120)  # type: ignore[misc]
+        member.wait_ready(lambda member=member: any('"begins"' in line for line in member.tail(50)), READY_WITHIN_S)  # type: ignore[misc]
     deadline = time.monotonic() + JOINED_WITHIN_S
     while True:
         counts = [len(_assignment(member)) for member in members]

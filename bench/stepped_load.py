@@ -11,6 +11,8 @@ from sandbox.background import Background
 TICK_S = 0.02
 RECORD_BYTES = 500
 _NOTHING = bytes(RECORD_BYTES)
+LONGEST_PAUSE_S = 0.5
+"""What is due of a longer one (the machine stood still) is not made up for: at once it would be another load."""
 ACKNOWLEDGED_WITHIN_S = 30.0
 """At the end: in ordinary times it takes a moment, and while a broker is replaced by another some more."""
 
@@ -75,7 +77,7 @@ class SteppedLoad(Background):
         while not self._stop.wait(self._burst_s):
             now = time.monotonic()
             for partition, speed in self._speeds.items():
-                due[partition] += speed * (now - last)
+                due[partition] += speed * min(now - last, self._burst_s + LONGEST_PAUSE_S)
                 while due[partition] >= RECORD_BYTES:
                     record = self._value(partition)
                     due[partition] -= len(record)

@@ -106,7 +106,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]
                     self._ask()
             self._good()
         elif due and self._asks.acquire(blocking=False):
-            threading.Thread(target=self._ask_and_release, name="access-token", daemon=True).start()
+            threading.Thread(target=self._ask_and_release, args=[kept], name="access-token", daemon=True).start()
 
     def __call__(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
         """For librdkafka, which asks once four fifths of a token's life are over.
@@ -130,9 +130,10 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]
             raise TokenError(self._fault)
         return kept
 
-    def _ask_and_release(self) -> None:
+    def _ask_and_release(self, due: _Kept) -> None:
         try:
-            self._ask()
+            if self._kept is due:
+                self._ask()
         finally:
             self._asks.release()
 

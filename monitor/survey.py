@@ -9,7 +9,7 @@ the same: of a topic that was deleted and created again in between, one log is n
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -67,6 +67,8 @@ class _Question:
     """As they were known when it was asked."""
     told: Future[Told]
     offsets: Future[Mapping[TopicPartition, OffsetRange]] | None
+    has_waited: bool = False
+    """Its sizes have waited for a round for its offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,16 +190,21 @@ class Surveyor:
     def _collect_answers(self) -> None:
         """Takes the sizes that have come in, with the offsets where those have come in too.
 
-        It waits a moment for all of them, and for the commits.
+        It waits a moment for all of them, and for the commits. Sizes wait for their offsets until the next round: where
+        brokers always take that long for them, no lag would ever be known.
         """
         awaited: list[Future[Any]] = [] if self._commits is None else [self._commits]
         for question in self._questions.values():
             awaited += [question.told] if question.offsets is None else [question.told, question.offsets]
         wait(awaited, timeout=self._patience_s)
-        for broker in [broker for broker, question in self._questions.items() if question.told.done()]:
-            question = self._questions.pop(broker)
-            if question.offsets is not None and not question.offsets.done():
-                self._late_offsets[broker] = question.offsets
+        for broker, question in [(broker, asked) for broker, asked in self._questions.items() if asked.told.done()]:
+            late = None if question.offsets is None or question.offsets.done() else question.offsets
+            if late is not None and not question.has_waited:
+                self._questions[broker] = replace(question, has_waited=True)
+                continue
+            del self._questions[broker]
+            if late is not None:
+                self._late_offsets[broker] = late
             try:
                 told = question.told.result()
             except PrometheusAwayError as error:

@@ -266,7 +266,12 @@ class Demonstration:
             self._count_classes(now)
             view.update(now, "load over, reading the rest", self._incidents)
             told_at = now.lag_over_time[-1].at if now.lag_over_time else None
-            if drain.is_over(time.time(), now.lag, told_at):
+            came = [
+                (consumer.consumer, partition)
+                for consumer in now.consumers
+                for partition in (None, *consumer.partitions)
+            ]
+            if drain.is_over(time.time(), now.lag, told_at, came):
                 return
             time.sleep(REFRESH_S)
 

@@ -1,7 +1,9 @@
 """Ports of this machine that a child is to listen on."""
 
 import errno
+import random
 import socket
+from contextlib import suppress
 
 from app.errors import KcgaError
 
@@ -10,11 +12,12 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port() -> int:
-    """A port on which nothing listens at this moment."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port on which nothing listens at this moment; none of those that Linux gives to whoever wants just any."""
+    while True:
+        port = random.randrange(20_000, 32_768)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            return port
 
 
 def listen_on(wanted: int) -> socket.socket:

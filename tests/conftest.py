@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import TopicPartition as Position
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from coverage import Coverage
 from playwright.sync_api import Browser, expect, sync_playwright
 
@@ -224,6 +225,16 @@ def lake_root(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _brokers_may_take_their_time(request: pytest.FixtureRequest) -> None:
+    """What asks the brokers of all tests waits for them: one that stands still for a while is no fault."""
+    if "broker" in request.fixturenames:
+        monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+        for module in ("app.tail", "app.topics", "app.control"):
+            monkeypatch.setattr(f"{module}.REQUEST_TIMEOUT_S", PATIENCE_S)
+        monkeypatch.setattr("controller.kafka.SEND_TIMEOUT_S", PATIENCE_S)
+
+
 @pytest.fixture
 def unique_name() -> str:
     """A name that no other test uses: for topics (also as the first part of several), groups, transactional ids."""
@@ -243,7 +254,9 @@ def create_topic(admin: AdminClient) -> CreateTopic:
         config = {setting.replace("_", "."): value for setting, value in settings.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
         admin.create_topics([topic])[name].result(timeout=PATIENCE_S)
-        wait_until(lambda: len(admin.list_topics(name, timeout=PATIENCE_S).topics[name].partitions) >= partitions)
+        logs = {Position(name, number): OffsetSpec.latest() for number in range(partitions)}  # type: ignore[no-untyped-call]
+        # A broker tells of a topic before its logs are there.
+        wait_until(lambda: not any(told.exception(PATIENCE_S) for told in admin.list_offsets(logs).values()))
         return name
 
     return create

@@ -177,7 +177,7 @@ def produce(client: Mapping[str, str], topic: str, values: list[bytes], partitio
     producer = Producer({**client})
     for number, value in enumerate(values):
         producer.produce(topic, value, partition=number % partitions)
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def wait_for(condition: Callable[[], bool], *logs: Path) -> None:
@@ -187,9 +187,19 @@ def wait_for(condition: Callable[[], bool], *logs: Path) -> None:
 
 
 def settings_file(
-    folder: Path, user: str, cluster: Cluster, client: Mapping[str, str], group: str, spark_remote: str, local: str = ""
+    folder: Path,
+    user: str,
+    cluster: Cluster,
+    client: Mapping[str, str],
+    group: str,
+    spark_remote: str,
+    local: str = "",
+    monitor: str = "",
 ) -> Path:
-    """The settings of that user in a file of its name; the lake and what consumers log are in the folder, too."""
+    """The settings of that user in a file of its name; the lake and what consumers log are in the folder, too.
+
+    `local` and `monitor` are more settings of these sections.
+    """
     file = folder / f"{user}.toml"
     entries = ", ".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in client.items())
     file.write_text(
@@ -202,6 +212,7 @@ client = {{ {entries} }}
 [monitor]
 topics = ["{DATA}"]
 window_s = 4
+{monitor}
 
 [controller]
 consumer_capacity = 1_000_000

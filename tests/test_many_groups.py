@@ -25,7 +25,7 @@ from tests.app.test_groups import Fleet
 from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedBroker
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow(40)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow(40), pytest.mark.timeout(2400)]
 
 SETTINGS = """\
 [kafka]
@@ -146,7 +146,7 @@ def test_the_command_controls_a_folder_of_groups_until_it_is_asked_to_end(
             return {}
         return {row["name"]: row["role"] for row in answer}
 
-    with Child("controller", command, tmp_path / "controller.log", folder=tmp_path) as child:
+    with Child("controller", command, tmp_path / "controller.log", folder=tmp_path, stop_within_s=PATIENCE_S) as child:
         wait_until(lambda: rows() == {clicks: None, orders: "leader"})
         child.stop()
         assert child.exit_code == 0

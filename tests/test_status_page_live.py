@@ -31,7 +31,7 @@ from cli.live.plan import plan_now
 from cli.packing.controller_replay import controller_replay
 from domain.assignment import ConsumerId
 from domain.group_view.explanation import explain
-from domain.messages import ConsumerReport, Decision, Restraint, WriteSpeedReport
+from domain.messages import ConsumerReport, ControllerClaim, Decision, Restraint, WriteSpeedReport
 from domain.partitions import TopicPartition
 from solver import Status
 from tests.page_watch import PHONE, opened, serious_faults
@@ -47,6 +47,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow(200), pytest.mark.timeou
 SIMULATED_WITHIN_S = 15
 OBEYED_WITHIN_S = 30
 """Consumers that take longer to begin and to take over have no time: the group then decides otherwise."""
+SILENT_FOR_S = 5
+"""A controller or a monitor that stands still for longer decides, or measures, later than any simulated one."""
 PICTURES = "KCGA_PICTURES"
 NUMBER = re.compile(r"\d+\.\d\d")
 VARIABLE = re.compile(r"label_values\((?P<series>\w+), (?P<label>\w+)\)")
@@ -211,6 +213,10 @@ def assert_simulated_alike(settings_file: Path, stream: Path) -> None:
         message.number for _, message, _ in came if isinstance(message, Decision) and was_hindered(message)
     ]:
         pytest.skip(f"{NOT_TESTED}: a simulation of kcga up: solver or consumers had no time, in decisions {hindered}")
+    for kind in (ControllerClaim, WriteSpeedReport):  # each second, or two
+        moments = [at for at, message, _ in came if isinstance(message, kind)]
+        if (silent_s := max(later - earlier for earlier, later in pairwise(moments))) > SILENT_FOR_S:
+            pytest.skip(f"{NOT_TESTED}: a simulation of kcga up: there was no {kind.__name__} for {silent_s:.0f} s")
     if (slowest_s := slowest_handover_s(came)) > OBEYED_WITHIN_S:
         pytest.skip(f"{NOT_TESTED}: a simulation of kcga up: a hand-over took {slowest_s:.0f} s, consumers had no time")
     measured = [at for at, message, _ in came if isinstance(message, WriteSpeedReport) and message.speeds.bytes_per_s]

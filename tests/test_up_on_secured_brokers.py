@@ -11,7 +11,12 @@ from tests.patience import PATIENCE_S
 from tests.running_up import running_up
 from tests.secure_cluster import PREFIX, secure_cluster
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow(70), pytest.mark.usefixtures("nothing_left_running")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow(70),
+    pytest.mark.timeout(2400),
+    pytest.mark.usefixtures("nothing_left_running"),
+]
 
 USER = Component.OPERATOR
 TOPICS = ("Alter", "AlterConfigs", "Create", "Delete", "DescribeConfigs", "Read", "Write")

@@ -3,7 +3,7 @@
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from consumer.verify import verify
 from tests.certificates import Authority
 from tests.identity_provider import IdentityProvider
 from tests.monitor.running_monitor import Reports
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.secure_cluster import (
     DATA,
     PREFIX,
@@ -48,6 +48,20 @@ def kcga(*arguments: str, file: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command(*arguments, "--settings", str(file)), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
+
+
+def ends_in_one_line(*arguments: str, file: Path, said: str, code: int = 1) -> None:
+    """Of whoever cannot begin. It may end before it has heard why, and then says that nobody answers."""
+    lines: list[str] = []
+
+    def says_why() -> bool:
+        done = kcga(*arguments, file=file)
+        # What the controller has logged by then: that it serves its page, and why that lacks something.
+        lines[:] = [line for line in done.stderr.splitlines() if not line.startswith("{")]
+        assert (done.returncode, len(lines)) == (code, 1), done.stderr
+        return said in lines[0]
+
+    wait_until(says_why, lambda: f"kcga {arguments[0]} does not say {said!r}, but {lines}")
 
 
 NOT_YET, ALL_DOWN = "Request not valid in current SASL state", "_ALL_BROKERS_DOWN"
@@ -82,15 +96,23 @@ class Held:
         return [line for line in warnings if line not in (*refused, *down[: len(refused)])]
 
 
-def hold(cluster: Cluster, spark_remote: str, folder: Path, for_s: float) -> Held:
-    """Runs monitor, controller and consumers while records are written, so long from when all speeds are known."""
+def hold(
+    cluster: Cluster,
+    spark_remote: str,
+    folder: Path,
+    for_s: float,
+    renewed: Callable[[Counter[str]], bool] = lambda _: True,
+) -> Held:
+    """Runs monitor, controller and consumers while records are written, so long from when all speeds are known, and
+    until so many tokens were given to each user."""
     assert cluster.provider is not None
     given = cluster.provider.given
 
     def settings_of(user: Component, local: str = "") -> Path:
         client = cluster.client_by_token(PREFIX + user)
         del client["bootstrap.servers"]
-        return settings_file(folder, user, cluster, client, GROUP, spark_remote, local)
+        patient = "request_timeout_s = 60\nhold_s = 60"
+        return settings_file(folder, user, cluster, client, GROUP, spark_remote, local, patient)
 
     of_consumers = settings_of(Component.CONSUMER)
     of_controller = settings_of(Component.CONTROLLER, f'consumer_settings = "{of_consumers}"')
@@ -108,12 +130,13 @@ def hold(cluster: Cluster, spark_remote: str, folder: Path, for_s: float) -> Hel
             reports.until(  # of this group's monitor, not of one before it
                 lambda report: report.measured_at >= began and bool(report.partitions) and not report.speeds.unknown
             )
-            before, unknown, until = Counter(given), 0, time.monotonic() + for_s
-            while time.monotonic() < until:
+            before, unknown, began_at = Counter(given), 0, time.monotonic()
+            while (lasted_s := time.monotonic() - began_at) < for_s or not renewed(Counter(given) - before):
+                assert lasted_s < PATIENCE_S, Counter(given) - before
                 for partition in range(2):
                     producer.produce(DATA, b"x" * 500, partition=partition)
                     produced += 1
-                assert producer.flush(60) == 0
+                assert producer.flush(PATIENCE_S) == 0
                 unknown += bool(reports.next().speeds.unknown)
             tokens = Counter(given) - before
             wait_for(lambda: in_the_lake(spark_remote, settings.consumer.lake_root)[0] == produced, *logs)

@@ -1,5 +1,6 @@
 """`kcga watch`: advice beside a group of any consumers, which goes on as it is."""
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -60,7 +61,8 @@ def watch(
         ),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option("--for", min=1, help="End by itself after so many seconds; else with Ctrl-C.")
+        float | None,
+        typer.Option("--for", min=1, help="End by itself so many seconds after the first look; else with Ctrl-C."),
     ] = None,
     record: Annotated[
         Path | None,
@@ -90,12 +92,14 @@ def watch(
     with stop_on_signals() as stop, _served(asked, advice, port, keda_port), _shown(output) as show:
 
         def looks() -> Iterator[Look]:
-            began = time.monotonic()
-            for look in look_at(asked, topics, stop, _solve):
+            ends_at = math.inf
+            for number, look in enumerate(look_at(asked, topics, stop, _solve)):
+                if number == 0 and seconds is not None:
+                    ends_at = time.monotonic() + seconds
                 show(look.moment)
                 advice.tell(look.moment)
                 yield look
-                if seconds is not None and time.monotonic() - began >= seconds:
+                if time.monotonic() >= ends_at:
                     return
 
         if record is None:

@@ -123,7 +123,7 @@ def test_a_webhook_is_told_and_what_became_of_it_is_a_metric(
 ) -> None:
     monkeypatch.setattr(telemetry, "newest_decisions", lambda *_: [])
     receiver = receive(204)
-    with observed(settings(http={"controller_port": 0}, hooks={"url": receiver.url})) as audience:
+    with observed(settings(http={"controller_port": 0}, hooks={"url": receiver.url, "timeout_s": 300})) as audience:
         audience.decided(decision(1, AT, {"orders-0": (1, 2)}))
         receiver.wait(1)
         metric = re.compile(r'kcga_hook_events_total{group="\w+",outcome="delivered"} 1.0')

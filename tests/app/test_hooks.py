@@ -127,7 +127,8 @@ def test_a_signature_is_that_of_the_specification() -> None:
 
 
 def told(url: str, registry: CollectorRegistry, **settings: Any) -> Webhook:
-    return Webhook(url, HookSettings(**settings), "billing", registry, first_pause_s=0.01)
+    patient = {"timeout_s": 300, **settings}
+    return Webhook(url, HookSettings(**patient), "billing", registry, first_pause_s=0.01)
 
 
 def counted(registry: CollectorRegistry, outcome: str) -> float:

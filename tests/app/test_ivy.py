@@ -12,12 +12,18 @@ from app import ivy
 from app.errors import KcgaError
 from app.ivy import REPOSITORY_VARIABLE, Coordinates
 from sandbox.ports import LOOPBACK, free_port
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.integration  # each test starts a JVM
 
 ONE = Coordinates("org.example.one", "one", "1.0")
 TWO = Coordinates("org.example", "two", "2.1")
 ABSENT = Coordinates("org.example", "absent", "9.9")
+
+
+@pytest.fixture(autouse=True)
+def _as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ivy, "_SILENCE_S", PATIENCE_S)
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -46,7 +46,7 @@ def running(tmp_path: Path) -> Iterator[tuple[Child, str]]:
     with Child(
         "kcga spark", command("spark", "--settings", str(file)), tmp_path / "log", environment=environment
     ) as spark:
-        spark.wait_ready(serves, 180)
+        spark.wait_ready(serves, PATIENCE_S)
         yield spark, remote
 
 

@@ -5,7 +5,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -18,7 +18,7 @@ from app.status.app import make_app
 from app.status.board import Board
 from app.status.server import PortError, StatusServer
 from tests.app.status_messages import registry_of, told_board
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.sandbox.watch_messages import BEGAN, report
 
 
@@ -46,7 +46,8 @@ def test_a_page_that_is_open_hears_of_every_change(server: StatusServer, board: 
     assert [each["partitions"] for each in second["consumers"] if each["consumer"] == 2] == [[]]
 
 
-def test_an_open_stream_does_not_keep_the_server_from_ending(board: Board) -> None:
+def test_an_open_stream_does_not_keep_the_server_from_ending(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_server, "END_WITHIN_S", PATIENCE_S)
     server = StatusServer("127.0.0.1", 0)
     with httpx.Client(timeout=PATIENCE_S) as client:
         with server.serve(make_app(board, registry_of(board), stopping=server.stopping)):
@@ -142,14 +143,22 @@ def test_after_any_crowd_that_asks_for_nothing_the_page_is_back_by_itself(server
         with suppress(ConnectionError):
             crowd.append(connect(server, said))
     assert all(map(is_closed, crowd))
-    assert httpx.get(f"{server.url}/healthz", timeout=PATIENCE_S).status_code == 200
+
+    def answers() -> bool:
+        """To whoever asks in time."""
+        with suppress(httpx.TransportError):
+            return httpx.get(f"{server.url}/healthz", timeout=PATIENCE_S).status_code == 200
+        return False
+
+    wait_until(answers)
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_byte_now_and_then_is_no_request(server: StatusServer) -> None:
     """Hole 17: what comes keeps a connection open only if it amounts to a request in time."""
     with connect(server, b"GET /healthz HTTP/1.1\r\nX: ") as connection, suppress(ConnectionError):
-        for _ in range(30):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
             connection.sendall(b"a")
             time.sleep(0.05)
         pytest.fail("the connection is still there")
@@ -157,10 +166,20 @@ def test_a_byte_now_and_then_is_no_request(server: StatusServer) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_page_that_is_open_stays_open_while_nothing_is_asked(server: StatusServer, board: Board) -> None:
-    with httpx.stream("GET", f"{server.url}/api/events", timeout=PATIENCE_S) as stream:
-        lines = (line for line in stream.iter_lines() if line.startswith("data: "))
-        next(lines)
-        time.sleep(1.0)
+    with ExitStack() as opened:
+
+        def states() -> Iterator[str] | None:
+            """Of whoever asks in time."""
+            with suppress(httpx.TransportError):
+                stream = opened.enter_context(httpx.stream("GET", f"{server.url}/api/events", timeout=PATIENCE_S))
+                lines = (line for line in stream.iter_lines() if line.startswith("data: "))
+                next(lines)
+                return lines
+            return None
+
+        lines = wait_until(states)
+        assert lines is not None
+        time.sleep(1.0)  # longer than a request may take
         board.heard(report(2, BEGAN + 2, sequence=2))
         assert next(lines)
 

@@ -127,6 +127,7 @@ def test_probes_are_answered_though_nobody_else_gets_through(
 ) -> None:
     """Hole 27: what else was asked had the same server."""
     monkeypatch.setattr(server, "MOST_CONNECTIONS", 5)
+    monkeypatch.setattr(server, "REQUEST_WITHIN_S", PATIENCE_S)
     port, probe_port = free_port(), free_port()
     with served(HttpSettings(probe_port=probe_port), port, Probes(figures.alive, figures.ready, figures.registry)):
         crowd = [socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) for _ in range(10)]

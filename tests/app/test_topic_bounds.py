@@ -36,8 +36,7 @@ class Admin:
             return SimpleNamespace(topics={})
         return SimpleNamespace(topics=listed)
 
-    def create_topics(self, new: list[NewTopic], operation_timeout: float) -> dict[str, Future[None]]:
-        del operation_timeout
+    def create_topics(self, new: list[NewTopic], **_within: float) -> dict[str, Future[None]]:
         self.topics.update({topic.topic: dict(topic.config or {}) for topic in new})
         return {topic.topic: self._answer(None) for topic in new}
 

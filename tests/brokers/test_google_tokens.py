@@ -12,6 +12,7 @@ from brokers.google_tokens import PRINCIPAL, GoogleTokens
 from brokers.tokens import TokenError
 from sandbox.ports import LOOPBACK
 from tests.google_endpoint import TokenEndpoint, decoded
+from tests.patience import PATIENCE_S
 
 ACCOUNT = "kcga@project.iam.gserviceaccount.com"
 
@@ -19,6 +20,7 @@ ACCOUNT = "kcga@project.iam.gserviceaccount.com"
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TokenEndpoint]:
     made, file = TokenEndpoint(ACCOUNT), tmp_path / "key.json"
+    monkeypatch.setattr("brokers.google_tokens.REQUEST_LIMIT_S", PATIENCE_S)
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))

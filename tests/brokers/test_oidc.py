@@ -10,7 +10,7 @@ from brokers.oidc import OidcTokens, fault_of
 from brokers.tokens import TokenError, TokenSettingsError
 from tests.certificates import Authority
 from tests.identity_provider import IdentityProvider
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,8 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IdentityProvid
 
 
 @pytest.fixture
-def provider(serving: IdentityProvider) -> IdentityProvider:
+def provider(serving: IdentityProvider, monkeypatch: pytest.MonkeyPatch) -> IdentityProvider:
+    monkeypatch.setattr("brokers.oidc.REQUEST_LIMIT_S", PATIENCE_S)
     serving.lifetime_s, serving.answer = 3600, None
     serving.given.clear()
     return serving
@@ -59,6 +60,34 @@ def test_a_token_is_renewed_before_it_expires_and_asked_for_again_after_the_prov
         tokens.token()
     tokens.renew()
     assert len({first, tokens.token()}) == 2
+
+
+def test_a_token_that_was_renewed_meanwhile_is_not_asked_for_again(provider: IdentityProvider) -> None:
+    ahead_s = 0.0
+    tokens = OidcTokens(provider.client("kcga-monitor"), clock=lambda: time.monotonic() + ahead_s)
+
+    class Overtaken:
+        """A lock that is had once another thread has renewed the token."""
+
+        def __init__(self) -> None:
+            self.is_held = False
+
+        def acquire(self, blocking: bool) -> bool:
+            assert not blocking
+            tokens._ask()
+            self.is_held = True
+            return True
+
+        def release(self) -> None:
+            self.is_held = False
+
+    tokens.renew()
+    ahead_s = 0.9 * 3600
+    lock = Overtaken()
+    tokens._asks = lock  # type: ignore[assignment]
+    tokens.renew()
+    wait_until(lambda: not lock.is_held)
+    assert len(provider.given) == 2
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -114,16 +115,18 @@ def java_group(
 
 @contextmanager
 def producing(settings: Mapping[str, str], topic: str, bytes_per_s: Mapping[int, int]) -> Iterator[None]:
-    """So much is written to each partition of the topic, in small records, all the while."""
+    """So much is written to each partition of the topic, in small records, all the while, though turns come late."""
     over = threading.Event()
 
     def produce() -> None:
         producer = Producer({**settings, **QUIET})
+        last = time.monotonic()
         while not over.wait(PAUSE_S):
+            last, passed_s = (now := time.monotonic()), min(now - last, 1.0)
             for partition, speed in bytes_per_s.items():
-                producer.produce(topic, b"x" * max(1, round(speed * PAUSE_S)), partition=partition)
+                producer.produce(topic, b"x" * max(1, round(speed * passed_s)), partition=partition)
             producer.poll(0)
-        producer.flush(30)
+        producer.flush(PATIENCE_S)
 
     writer = threading.Thread(target=produce)
     writer.start()

@@ -42,6 +42,7 @@ def test_what_arrives_is_compared_and_other_groups_are_left_aside(skew_s: int, m
     ]
     reader = SimpleNamespace(arriving=lambda *_, **__: records)
     monkeypatch.setattr(clocks, "tail", lambda _: nullcontext(reader))
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(time=lambda: now))
     (finding,) = check_clocks(given)
     assert (
         finding.what == f"the clock of the monitor is 3,600 s {'ahead of' if skew_s > 0 else 'behind'} this machine's"

@@ -47,10 +47,11 @@ def settings_of(servers: str, group: str, capacity: float, **client: str) -> Set
     return checked(
         {
             "kafka": {"bootstrap_servers": servers, "group": group, "client": client},
-            "monitor": {"topics": ["^"], "interval_s": 0.2, "window_s": 3},
+            "monitor": {"topics": ["^"], "interval_s": 0.2, "window_s": 3, "hold_s": 3_600, "request_timeout_s": 60},
             "controller": {
                 "consumer_capacity": capacity,
                 "packing_capacity": capacity,
+                "time_limit_s": PATIENCE_S,
                 "recovery_time_s": 0,
                 "least_interval_s": 0.001,
                 "scale_down_window_s": 0,
@@ -88,7 +89,7 @@ def solved(moment: Moment, tmp_path: Path) -> dict[str, object]:
         rows.writerow(("topic", "partition", "speed", "consumer"))
         for member in moment.members:
             rows.writerows((each.topic, each.partition, each.speed, member.consumer) for each in member.partitions)
-    options = ["--capacity", str(moment.capacity), "--output", "json"]
+    options = ["--capacity", str(moment.capacity), "--time-limit", str(PATIENCE_S), "--output", "json"]
     done = CliRunner().invoke(app, ["solve", str(snapshot), *options])
     assert done.exit_code == 0, done.output
     answer: dict[str, object] = json.loads(done.stdout)
@@ -114,17 +115,21 @@ def test_advice_is_what_solve_says_and_the_group_notices_nothing(
             group.join()
         wait_for_group({"bootstrap.servers": servers}, unique_name)
         with watching(settings_of(servers, unique_name, capacity=100_000)) as looks:
-            look = until(looks, lambda look: settled_on(3)(look) and set(group.assigned.values()) == {2})
+
+            def little_to_do(look: Look) -> bool:
+                """Though three share it: once what comes at once after a broker stood still is past."""
+                return settled_on(3)(look) and set(group.assigned.values()) == {2} and look.moment.needed == 1
+
+            look = until(looks, little_to_do)
             before, first = generation(client, unique_name), look.moment
             agrees(look, tmp_path)
-            assert first.needed == 1, "three have little to do"
             assert first.protocol is (Protocol.CONSUMER if protocol == "KIP-848" else Protocol.CLASSIC)
             assert (first.epoch is None) == (protocol != "KIP-848")
             *_, last = islice(looks, 15)
         with watching(settings_of(servers, unique_name, capacity=8_000)) as looks:
-            busy = until(looks, settled_on(3))
+            # A partition is more than a consumer can read.
+            busy = until(looks, lambda look: settled_on(3)(look) and bool(look.moment.overloaded))
             agrees(busy, tmp_path)
-            assert busy.moment.overloaded, "a partition is more than a consumer can read"
         for moment in (last.moment, busy.moment):
             assert {each.member for each in moment.members} == {each.member for each in first.members}
             assert moment.epoch == first.epoch
@@ -140,14 +145,14 @@ def test_an_autoscaler_that_follows_the_advice_comes_to_as_many_members_as_are_n
     advice = Advice(unique_name, holds_s=PATIENCE_S)
     with (
         RdkafkaGroup({**client, **PROTOCOLS["cooperative"]}, unique_name, topic) as group,
-        producing(client, topic, SPEEDS),
+        producing(client, topic, dict.fromkeys(SPEEDS, 10_000)),
         scaler(advice, LOOPBACK) as address,
         Keda(address) as keda,
     ):
         for _ in range(3):
             group.join()
         wait_for_group(client, unique_name)
-        with watching(settings_of(servers, unique_name, capacity=50_000)) as looks:
+        with watching(settings_of(servers, unique_name, capacity=45_000)) as looks:
             for members in (3, 2):
                 look = until(looks, settled_on(members))
                 advice.tell(look.moment)
@@ -214,8 +219,11 @@ def test_a_group_that_nobody_is_in_and_topics_that_vanish(
     with watching(settings_of(servers, unique_name, 100_000)) as looks:
         until(looks, lambda look: bool(look.moment.unread))
         admin.delete_topics([topic])[topic].result(PATIENCE_S)
-        troubled = until(looks, lambda look: any(topic in trouble for trouble in look.moment.troubles))
-        assert troubled.moment.state in ("Empty", "Dead")
+
+        def troubled(look: Look) -> bool:
+            return look.moment.state is not None and any(topic in trouble for trouble in look.moment.troubles)
+
+        assert until(looks, troubled).moment.state in ("Empty", "Dead")
 
 
 def test_a_group_that_does_not_exist_is_named(broker: SharedBroker, unique_name: str) -> None:
@@ -238,7 +246,7 @@ def test_the_command_prints_a_line_each_moment_and_records_what_simulate_replays
     servers, topic = broker.bootstrap_servers, create_topic(unique_name, len(SPEEDS))
     client, record = {"bootstrap.servers": servers}, tmp_path / "speeds.csv.gz"
     settings = tmp_path / "settings.toml"
-    settings.write_text("[monitor]\ninterval_s = 0.2\nwindow_s = 3\ntopics = []\n")
+    settings.write_text("[monitor]\ninterval_s = 0.2\nwindow_s = 3\nrequest_timeout_s = 60\ntopics = []\n")
     with RdkafkaGroup(client, unique_name, topic) as group, producing(client, topic, SPEEDS):
         group.join()
         wait_for_group({"bootstrap.servers": servers}, unique_name)

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaException
 
 from app.child import Child
 from app.components import command, consumer_command
+from app.errors import KcgaError
 from app.settings import Settings, load
 from app.topics import Cluster
 from bench.stepped_load import SteppedLoad, nothing
@@ -23,19 +24,21 @@ from monitor.group_commits import GroupCommits
 from sandbox.load_profile import Course, LoadProfile
 from sandbox.services import Services
 from sandbox.settings_file import settings_text
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 log = structlog.get_logger()
 
 FASTER = {
     "window_s = 15\n": "window_s = 4\n",
-    "max_consumers = 12\n": "max_consumers = 12\nheartbeat_timeout_s = 600\n",
+    "max_consumers = 12\n": "max_consumers = 12\nheartbeat_timeout_s = 600\nsynchronize_timeout_s = 600\n",
+    "ready_timeout_s = 60\n": "ready_timeout_s = 600\n",
     "wait_time_secs = 3\n": "wait_time_secs = 2\nlease_s = 500\n",
     "[local]\n": "[local]\ngrace_s = 300\n",
 }
 """What is not set as in the demonstration: plans and handovers come sooner, and nobody is given up for being slow."""
 SHORT_LEASES = FASTER | {
     "max_consumers = 12\n": "max_consumers = 12\nheartbeat_timeout_s = 25\n",
+    "ready_timeout_s = 60\n": "ready_timeout_s = 60\n",
     "wait_time_secs = 3\n": "wait_time_secs = 2\nlease_s = 20\n",
     "[local]\n": "[local]\ngrace_s = 60\n",
 }
@@ -118,7 +121,7 @@ class Group(ABC):
     @property
     def in_kafka(self) -> int:
         """How many records there are: all were written without transactions, and none was deleted."""
-        return sum(log_offsets.ends(self.reader, self.partitions, ANSWERS_WITHIN_S).values())
+        return sum(log_offsets.ends(self.reader, self.partitions, PATIENCE_S).values())
 
     def converges(self, what: str) -> None:
         """Waits until each partition is read by the one who shall, and what was written so far is in the lake."""
@@ -151,7 +154,7 @@ class Group(ABC):
         """Brokers that do not answer for a moment belong to the faults."""
         try:
             return condition()
-        except KafkaException as error:
+        except (KafkaException, KcgaError) as error:
             log.info("brokers do not answer", reason=str(error))
             return False
 

@@ -8,7 +8,7 @@ from tests.fire.run import run
 
 SEED = 1
 
-pytestmark = [pytest.mark.fire, pytest.mark.integration, pytest.mark.slow(130)]
+pytestmark = [pytest.mark.fire, pytest.mark.integration, pytest.mark.slow(130), pytest.mark.timeout(3600)]
 
 
 def test_whatever_breaks_every_record_is_in_the_lake_once(tmp_path: Path) -> None:

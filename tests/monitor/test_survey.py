@@ -13,6 +13,7 @@ from monitor.settings import MonitorSettings
 from monitor.survey import Survey, Surveyor
 from tests.monitor.measured_logs import FakeLogs, topic
 from tests.monitor.test_samples import batch
+from tests.patience import PATIENCE_S
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 SETTINGS = MonitorSettings(topics=("a",), interval_s=10)
@@ -159,7 +160,20 @@ def test_a_broker_that_hangs_delays_no_other_and_its_late_answer_counts() -> Non
             seen |= sizes(surveyor.survey())
 
 
-def test_sizes_do_not_wait_for_offsets_that_hang_and_late_offsets_count_for_no_other_sizes() -> None:
+def test_offsets_that_take_a_round_longer_than_the_sizes_count_with_them() -> None:
+    """Brokers that always take longer for them would leave all lags unknown."""
+    cluster = HangingLogs({"a": topic("a")}, stored={A0: 100}, ranges={A0: OffsetRange(0, 7)}, offsets_hang=True)
+    with impatient_surveyor(cluster) as surveyor:
+        while not surveyor._questions:
+            assert not surveyor.survey().measurements
+        cluster.let_go.set()
+        surveyor._patience_s = PATIENCE_S
+        while not (measurements := surveyor.survey().measurements):
+            pass
+        assert (measurements[0][1].stored_bytes, measurements[0][1].offsets) == (100, OffsetRange(0, 7))
+
+
+def test_sizes_do_not_wait_longer_for_offsets_that_hang_and_late_offsets_count_for_no_other_sizes() -> None:
     cluster = HangingLogs({"a": topic("a")}, stored={A0: 100}, ranges={A0: OffsetRange(0, 7)}, offsets_hang=True)
     with impatient_surveyor(cluster) as surveyor:
         while not (measurements := surveyor.survey().measurements):

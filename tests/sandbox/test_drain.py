@@ -23,6 +23,16 @@ def test_what_nobody_reads_is_not_waited_for(left: int | None) -> None:
     assert drain.is_over(ENDED + NO_PROGRESS_S, left, ENDED)
 
 
+def test_a_group_that_has_only_begun_is_waited_for_while_readers_come() -> None:
+    drain = Drain(ENDED)
+    at = ENDED
+    for came in ([], [(1, None)], [(1, None), (1, "orders-0")], [(2, None), (1, "orders-0")]):
+        assert not drain.is_over(at, None, None, came)
+        at += NO_PROGRESS_S - 1
+    assert not drain.is_over(at, None, None, [(1, None)])
+    assert drain.is_over(at + 1, None, None, [(1, None)]), "it was there before"
+
+
 def test_a_lag_that_grows_since_more_of_it_is_known_is_waited_for_as_one_that_falls() -> None:
     drain = Drain(ENDED)
     at = ENDED

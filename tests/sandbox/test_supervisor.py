@@ -50,10 +50,10 @@ def kill(child: Child) -> None:
 
 
 def look_after_for(watched: Watched, seconds: float) -> None:
-    """The clock that is looked at goes by a second each time."""
+    """The clock that is looked at goes by a second each time that the program does not run: it runs for a moment."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        watched.clock.now += 1
+        watched.clock.now += watched.pid("the program") is None
         watched.supervisor.look_after()
         time.sleep(0.01)
 

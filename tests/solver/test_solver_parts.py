@@ -21,10 +21,11 @@ from solver.exact.knapsack import Grid, best_sets, best_values, profitable_sets
 from solver.incumbent import Incumbent
 from solver.search import construct
 from solver.search.parts import part_by_part
+from tests.patience import PATIENCE_S
 from tests.solver.partitions import partition
 
 CAPACITY = 100.0
-LIMIT_S = 20.0
+LIMIT_S = PATIENCE_S
 
 
 def drifted(count: int, seed: int, weight: float = 0.5) -> Problem:

@@ -14,11 +14,12 @@ from solver import ENGINES, Problem, Status, solve
 from solver.evaluation import evaluate, keep_everything
 from solver.search.starts import HEURISTICS
 from tests.examples import examples
+from tests.patience import PATIENCE_S
 from tests.solver.partitions import partition
 
 CAPACITY = 100.0
 EXACT = ("auto", "arc-flow", "cp-sat")
-LIMIT_S = 20.0
+LIMIT_S = PATIENCE_S
 few = settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 whole = st.integers(0, 110).map(float)

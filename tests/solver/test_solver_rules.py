@@ -12,6 +12,7 @@ from solver.evaluation import evaluate, keep_everything
 from solver.exact.instance import Instance
 from solver.incumbent import Incumbent
 from solver.search.starts import KEEP
+from tests.patience import PATIENCE_S
 from tests.solver.partitions import partition
 
 CAPACITY = 100.0
@@ -20,7 +21,7 @@ CAPACITY = 100.0
 def problem(*sizes: float, current: dict[int, int] | None = None, **rules: object) -> Problem:
     owners = Assignment({partition(number): consumer for number, consumer in (current or {}).items()})
     speeds = {partition(number): size for number, size in enumerate(sizes)}
-    return Problem(speeds, CAPACITY, owners, time_limit_s=20.0, **rules)  # type: ignore[arg-type]
+    return Problem(speeds, CAPACITY, owners, time_limit_s=PATIENCE_S, **rules)  # type: ignore[arg-type]
 
 
 def test_no_partitions_need_no_consumers() -> None:
