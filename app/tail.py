@@ -17,6 +17,7 @@ from app.errors import KcgaError
 from app.refusals import of_settings
 from app.settings import Settings
 from brokers.clients import NO_COMMITS
+from brokers.clocks import ahead_s
 from brokers.errors import reason
 from brokers.reading import bounds, records
 from domain.group_view.clocks import TOLERATED_S
@@ -71,10 +72,11 @@ class Tail:
         ]
         if not newest or abs(max(newest) - time.time()) <= TOLERATED_S:
             return
+        since = time.time()
         for record in self.arriving(*partitions, within_s=LISTEN_S):
             kind, timestamp_ms = record.timestamp()
             if kind == TIMESTAMP_LOG_APPEND_TIME:
-                self._brokers_ahead_s = timestamp_ms / 1000 - time.time()
+                self._brokers_ahead_s = ahead_s(timestamp_ms / 1000, since, until=time.time())
                 return
 
     def newest_first(self, topic: str, partition: int = 0) -> Iterator[Arrived]:

@@ -8,12 +8,14 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import structlog
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
 from brokers.clients import LARGE_MESSAGES, NO_COMMITS, PATIENCE
+from brokers.clocks import ahead_s
 from brokers.reading import bounds, records
 from brokers.transactions import LONG_TRANSACTIONS, Transactions, is_fenced
 from controller.decide.commands import Claim
@@ -91,7 +93,8 @@ class KafkaLink:
         self._producer = Producer(
             {**LARGE_MESSAGES, **LONG_TRANSACTIONS, **common, "transactional.id": f"{group}.controller", "linger.ms": 0}
         )
-        self._transactions = Transactions(self._producer, SEND_TIMEOUT_S)
+        self._transactions = Transactions(self._producer, BEGIN_TIMEOUT_S)
+        """Until it has begun, with as much patience as all of the beginning."""
         self._consumer = Consumer(
             {
                 **SMALL_QUEUE,
@@ -121,6 +124,7 @@ class KafkaLink:
         self._epoch, self._heard_to = begun.epoch, end
         speeds, self._speeds_heard_to = self._last_speeds()
         self.send([self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled), time.time())])
+        self._transactions = Transactions(self._producer, SEND_TIMEOUT_S)
         # Reports from before may be of processes that are gone, and speeds of any age. What has come since the history
         # was read counts: an operator's request may be among it.
         reports = Position(self._names.metadata, topics.CONTROLLER_PARTITION, end)
@@ -232,14 +236,14 @@ class KafkaLink:
         topic = self._names.decisions if isinstance(message, Decision) else self._names.metadata
         partition = message.consumer if isinstance(message, ConsumerCommand) else topics.CONTROLLER_PARTITION
         own = message.model_copy(update={"group": self._group})
-        told = self._compare_clocks if isinstance(message, ControllerClaim) else None
+        told = partial(self._compare_clocks, time.time()) if isinstance(message, ControllerClaim) else None
         self._producer.produce(topic, own.encode(), partition=partition, on_delivery=told)
 
-    def _compare_clocks(self, error: KafkaError | None, record: Message) -> None:
-        """A claim has just been taken in."""
+    def _compare_clocks(self, produced_at: float, error: KafkaError | None, record: Message) -> None:
+        """A claim of then has been taken in, at some moment since."""
         kind, timestamp_ms = record.timestamp()
         if error is None and kind == TIMESTAMP_LOG_APPEND_TIME:
-            self._brokers_ahead_s = timestamp_ms / 1000 - time.time()
+            self._brokers_ahead_s = ahead_s(timestamp_ms / 1000, since=produced_at, until=time.time())
 
     def close(self) -> None:
         self._consumer.close()

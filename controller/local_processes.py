@@ -55,13 +55,26 @@ def _named(file: Path) -> _Consumer | None:
     try:
         identity = json.loads(file.read_text())
         process = psutil.Process(identity["pid"])
-        same = process.create_time() == identity["create_time"] and process.status() != psutil.STATUS_ZOMBIE
+        # Version 0.1 named no more than what is another once the clock is set.
+        at = _moment(process) if "moment" in identity else process.create_time()
+        same = at == identity.get("moment", identity["create_time"]) and process.status() != psutil.STATUS_ZOMBIE
         # Version 0.1 named neither.
         began = Began(str(identity.get("class", ORDINARY)), str(identity.get("revision", "")))
         consumer = _Consumer(process, began)
     except (OSError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
         return None
     return consumer if same else None
+
+
+def _moment(process: psutil.Process) -> str:
+    """When it began, counted from the start of the system, if that can be told: to set the clock changes nothing."""
+    try:
+        start = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        # Of what follows the program's name, which may have any character.
+        ticks = Path(f"/proc/{process.pid}/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
+    except FileNotFoundError:  # as on macOS, where the kernel keeps the time as it was
+        return str(process.create_time())
+    return f"{start}+{ticks}"
 
 
 class LocalProcesses:
@@ -165,6 +178,7 @@ class LocalProcesses:
         identity = {
             "pid": process.pid,
             "create_time": process.create_time(),
+            "moment": _moment(process),
             "class": began.class_name,
             "revision": began.revision,
         }

@@ -45,7 +45,16 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.transactional_brokers import Brokers
 
 FIRST, SECOND = BOTH = (TopicPartition("orders", 0), TopicPartition("orders", 1))
-SETTINGS = ControllerSettings(consumer_capacity=100.0, packing_capacity=80.0, least_interval_s=0.1, engine="mbfp")
+SETTINGS = ControllerSettings(
+    consumer_capacity=100.0,
+    packing_capacity=80.0,
+    least_interval_s=0.1,
+    engine="mbfp",
+    # A test that stands still for a while is no consumer that does.
+    acknowledge_timeout_s=PATIENCE_S,
+    synchronize_timeout_s=PATIENCE_S,
+    park_after_s=300.0,
+)
 LOW, HIGH = 30.0, 70.0
 """Speeds at which one consumer reads both partitions, and at which it takes two."""
 HIGHEST_CONSUMER = 8
@@ -67,6 +76,8 @@ class Stage:
         self._said: dict[ConsumerId, ConsumerReport] = {}
         self._sequences: Counter[str] = Counter()
         self._said_at = 0.0
+        self._offsets: dict[tuple[str, int], int] = {}
+        """Of the reports, by writer and sequence."""
         consumer.assign([Position(names.metadata, number, 0) for number in range(HIGHEST_CONSUMER + 1)])
 
     # As a fleet
@@ -119,7 +130,15 @@ class Stage:
 
     def end(self, consumer: ConsumerId) -> None:
         """Its process is gone, once what it has said is heard."""
-        self.listen()
+        writer = self._said[consumer].writer
+        before = self._sequences[writer]
+        self._said_at = 0.0
+
+        def is_heard() -> bool:
+            newest = self._offsets.get((writer, before + 1))
+            return newest is not None and any((claim.heard_to or 0) > newest for claim in self.claims)
+
+        self.wait_until(is_heard)
         self.alive.discard(consumer)
         del self._said[consumer]
 
@@ -168,8 +187,12 @@ class Stage:
             assert record.error() is None, record.error()
             if record.partition() != CONTROLLER_PARTITION:
                 self.commands.append(ConsumerCommand.decode(record.value()))
-            elif isinstance(message := decode_to_controller(record.value()), ControllerClaim):
+                continue
+            message = decode_to_controller(record.value())
+            if isinstance(message, ControllerClaim):
                 self.claims.append(message)
+            elif isinstance(message, ConsumerReport):
+                self._offsets[message.writer, message.sequence] = record.offset()
 
     def _send(self, topic: str, value: bytes) -> None:
         self._producer.produce(topic, value, partition=CONTROLLER_PARTITION)
@@ -184,6 +207,7 @@ def kafka_of_the_test(
     names = TopicNames(f"{unique_name}.speed", f"{unique_name}.metadata", f"{unique_name}.decisions")
     if request.param == "on a broker":
         broker: Broker = request.getfixturevalue("broker")
+        monkeypatch.setattr(kafka, "SEND_TIMEOUT_S", PATIENCE_S)
         Cluster(broker.bootstrap_servers).ensure_internal_topics(names, HIGHEST_CONSUMER)
         return broker.bootstrap_servers, names
     brokers = Brokers()

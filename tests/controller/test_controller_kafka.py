@@ -11,7 +11,7 @@ from app.topics import Cluster
 from controller.decide.commands import Claim
 from controller.decide.former_writers import Reach
 from controller.decide.history import Beginning
-from controller.kafka import DeposedError, KafkaLink, Received
+from controller.kafka import DeposedError, KafkaLink, Received, Sent
 from domain.messages import (
     Action,
     ConsumerCommand,
@@ -156,42 +156,69 @@ def test_a_decision_on_many_thousand_partitions_can_be_sent(link: Callable[[], K
 def test_a_controller_that_begins_learns_what_was_decided_lately_and_misses_nothing(
     broker: SharedBroker, names: TopicNames, link: Callable[[], KafkaLink]
 ) -> None:
+    began = time.time()
     before = link()
     before.begin()
-    assert before.decided_since(time.time() - 60) == []
+    assert before.decided_since(began - 60) == []
     early = a_decision(1)
     before.send([early])
     time.sleep(0.05)
-    between = time.time()
     late = a_decision(2)
     before.send([late])
     after = link()
     after.begin()
     send(broker, names.metadata, a_report().encode())
-    assert [decision.number for decision in after.decided_since(between - 60)] == [early.number, late.number]
+    decided = after.decided_since(began - 60)
+    assert [decision.number for decision in decided] == [early.number, late.number]
+    between = sum(decision.decided_at for decision in decided) / 2
     assert [decision.number for decision in after.decided_since(between)] == [late.number]
     assert receive(after, 1) == [a_report()]
 
 
+def set_clock(monkeypatch: pytest.MonkeyPatch, ahead_s: Callable[[], float]) -> None:
+    """Of the controllers, so far ahead of the brokers'."""
+    clock = SimpleNamespace(time=lambda: time.time() + ahead_s(), monotonic=time.monotonic, sleep=time.sleep)
+    monkeypatch.setattr("controller.kafka.time", clock)
+
+
+@pytest.mark.parametrize("behind_s", [7200.0, -7200.0], ids=["behind", "ahead"])
 def test_what_was_decided_lately_is_aged_by_when_it_came(
-    link: Callable[[], KafkaLink], monkeypatch: pytest.MonkeyPatch
+    link: Callable[[], KafkaLink], monkeypatch: pytest.MonkeyPatch, behind_s: float
 ) -> None:
     """Issue 18: the migration budget counted by the clock of the controller before, and by the brokers'."""
     before = link()
     before.begin()
     for number, ahead_s in ((1, -3600), (2, 3600)):
         before.send([a_decision(number).model_copy(update={"decided_at": time.time() + ahead_s})])
-    after, behind_s = link(), 7200.0
-    monkeypatch.setattr(
-        "controller.kafka.time",
-        SimpleNamespace(time=lambda: time.time() - behind_s, monotonic=time.monotonic, sleep=time.sleep),
-    )
+    after = link()
+    set_clock(monkeypatch, lambda: -behind_s)
     after.begin()
     now = time.time() - behind_s
-    decided = after.decided_since(now - 60)
+    decided = after.decided_since(now - 600)
     assert [decision.number for decision in decided] == [1, 2]
-    assert [decision.decided_at for decision in decided] == [pytest.approx(now, abs=30)] * 2
-    assert after.decided_since(now + 60) == []
+    assert [decision.decided_at for decision in decided] == [pytest.approx(now, abs=600)] * 2
+    assert after.decided_since(now + 600) == []
+
+
+def test_how_long_the_brokers_take_for_a_claim_is_no_difference_of_clocks(
+    link: Callable[[], KafkaLink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = link()
+    before.begin()
+    before.send([a_decision(1)])
+    now, passed_s, produce = time.time(), 0.0, KafkaLink._produce
+
+    def produce_and_stand_still(controller: KafkaLink, message: Sent) -> None:
+        nonlocal passed_s
+        produce(controller, message)
+        passed_s = 3600.0
+
+    after = link()
+    set_clock(monkeypatch, lambda: passed_s)
+    monkeypatch.setattr(KafkaLink, "_produce", produce_and_stand_still)
+    after.begin()
+    (decision,) = after.decided_since(now - 600)
+    assert decision.decided_at == pytest.approx(now, abs=600)
 
 
 def test_a_request_of_an_operator_arrives(

@@ -52,6 +52,8 @@ class MemoryGroup:
     asked: list[ControlAction] = field(default_factory=list)
     """What operators ask, not heard yet."""
     claims: list[bool] = field(default_factory=list)
+    unheard: list[ControllerClaim] = field(default_factory=list)
+    """Claims that have not come back."""
     alive: dict[ConsumerId, FakeConsumer] = field(default_factory=dict)
     lake: Lake = field(default_factory=lambda: Lake(Random(1)))
     decisions: list[Decision] = field(default_factory=list)
@@ -76,12 +78,11 @@ class MemoryGroup:
     def receive(self, timeout_s: float) -> list[Received]:
         time.sleep(min(timeout_s, 0.01))
         self.received += 1
-        reports: list[Received] = [
-            WriteSpeedReport.of(WriteSpeeds(time.time(), PARTITIONS)),
-            *(ControlRequest(action=action, sent_at=time.time()) for action in self.asked),
-        ]
-        self.asked.clear()
-        for consumer in self.alive.values():
+        reports: list[Received] = [WriteSpeedReport.of(WriteSpeeds(time.time(), PARTITIONS)), *self.unheard]
+        self.unheard.clear()
+        while self.asked:
+            reports.append(ControlRequest(action=self.asked.pop(0), sent_at=time.time()))
+        for consumer in list(self.alive.values()):
             consumer.step(self.lake, seconds=0.5)
             reports += consumer.take_reports()
         return reports
@@ -98,6 +99,7 @@ class MemoryGroup:
                 self.decisions.append(message)
             elif isinstance(message, ControllerClaim):
                 self.claims.append(message.paused)
+                self.unheard.append(message)
             elif (consumer := self.alive.get(message.consumer)) is not None:
                 consumer.inbox.append(message)
 
@@ -118,7 +120,7 @@ class MemoryGroup:
 
     @property
     def read(self) -> set[TopicPartition]:
-        return {partition for consumer in self.alive.values() for partition in consumer.held}
+        return {partition for consumer in list(self.alive.values()) for partition in set(consumer.held)}
 
 
 @contextmanager

@@ -96,10 +96,31 @@ def test_the_consumers_of_a_controller_that_was_killed_are_the_next_ones_and_the
     assert not running_consumers(folder)
 
 
+def test_the_consumers_are_found_after_the_clock_was_set(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    LocalProcesses(folder, running(SLEEPS)).create(2)
+    began_at = psutil.Process.create_time
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: began_at(process) + 3600)
+    (consumer,) = wait_until(lambda: processes_of(folder))
+    assert LocalProcesses(folder, running(SLEEPS)).consumers() == {2}
+    assert processes_of(folder) == [consumer]
+
+
+def test_a_consumer_of_the_version_before_is_known_by_its_time(folder: Path) -> None:
+    LocalProcesses(folder, running(SLEEPS)).create(2)
+    file = folder / "consumer-2.json"
+    identity = json.loads(file.read_text())
+    del identity["moment"]
+    file.write_text(json.dumps(identity))
+    assert LocalProcesses(folder, running(SLEEPS)).consumers() == {2}
+
+
 def test_a_process_that_only_has_the_number_of_a_consumer_is_left_alone(folder: Path) -> None:
     folder.mkdir()
     own = psutil.Process()
     (folder / "consumer-1.json").write_text(f'{{"pid": {own.pid}, "create_time": {own.create_time() - 100}}}')
+    (folder / "consumer-3.json").write_text(
+        json.dumps({"pid": own.pid, "create_time": own.create_time(), "moment": "before the system's start"})
+    )
     (folder / "consumer-2.json").write_text("no json")
     (folder / "consumer-x.json").write_text("{}")
     assert not LocalProcesses(folder, running(SLEEPS)).consumers()

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -14,15 +15,34 @@ from pathlib import Path
 from typing import Self
 
 import psutil
+import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from app.child import Child
+from app.errors import KcgaError
 from controller.kubernetes.api import Unanswered
 from sandbox.ports import LOOPBACK, free_port, listens
 from tests.patience import PATIENCE_S, wait_until
 
 MODULE = Path(__file__).with_name("controlplane")
+TRIES = 3
+"""So often it is started where meanwhile others have taken a port that was free."""
+_TAKEN = "address already in use"
+_INSISTS = urllib3.Retry(
+    total=None,
+    connect=0,
+    read=0,
+    redirect=0,
+    other=0,
+    status=200,
+    status_forcelist=(429, 500, 503, 504),
+    allowed_methods={"GET"},
+    backoff_factor=0.2,
+    backoff_max=3,
+    raise_on_status=False,
+)
+"""For ten minutes."""
 
 _CONTROLLERS = (
     "deployment-controller",
@@ -44,15 +64,16 @@ class ControlPlane:
     Args:
         folder: takes all its files.
         program: what `build` made of `MODULE`.
-        address: where the API server listens; a free port of this machine alone if not given.
+        address: where the API server listens; a free port of this machine alone if not given, chosen on entry.
     """
 
     def __init__(self, folder: Path, program: Path, address: tuple[str, int] | None = None) -> None:
         self._folder = folder
         self._program = program
         self._admin_token = secrets.token_hex(16)
-        self._host, self._port = address or (LOOPBACK, free_port())
-        self._etcd_port = free_port()
+        self._address = address
+        self._host, self._port = address or (LOOPBACK, 0)
+        self._etcd_port = 0
         self._stack = contextlib.ExitStack()
         self._api_server: Child | None = None
 
@@ -74,8 +95,12 @@ class ControlPlane:
         """Of a user who may do everything."""
         return self._folder / "kubeconfig"
 
-    def client(self, token: str | None = None) -> client.ApiClient:
-        """A client with the rights of a token; without one it may do everything."""
+    def client(self, token: str | None = None, *, insists: bool = False) -> client.ApiClient:
+        """A client with the rights of a token; without one it may do everything.
+
+        One that insists looks again where the server says that it cannot answer just now, as where etcd is slow: for
+        what a test looks with, never for what it tests.
+        """
         # Made from nothing: a copy of another configuration would silently stay that one's user.
         configuration = client.Configuration(
             host=f"https://{self.host}:{self._port}",
@@ -83,7 +108,7 @@ class ControlPlane:
             api_key_prefix={"BearerToken": "Bearer"},
             ssl_ca_cert=str(self.ca_file),
         )
-        configuration.retries = False
+        configuration.retries = _INSISTS if insists else False
         configuration.connection_pool_maxsize = 32
         return client.ApiClient(configuration)
 
@@ -139,6 +164,19 @@ class ControlPlane:
         self._start_api_server()
 
     def __enter__(self) -> Self:
+        for left in reversed(range(TRIES)):
+            self._host, self._port = self._address or (LOOPBACK, free_port())
+            self._etcd_port = free_port()
+            try:
+                self._start_all()
+                break
+            except KcgaError:
+                if not left or not any(_TAKEN in log.read_text() for log in self._folder.glob("*.log")):
+                    raise
+                shutil.rmtree(self._folder)
+        return self
+
+    def _start_all(self) -> None:
         with contextlib.ExitStack() as stack:
             self._stack = stack
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -148,10 +186,9 @@ class ControlPlane:
             self._write_kubeconfig()
             self._start("etcd", *self._etcd_flags()).wait_ready(lambda: listens(self._etcd_port), PATIENCE_S)
             self._start_api_server()
-            self._start("kube-controller-manager", *self._controller_manager_flags())
+            self._start_controller_manager()
             self._start("kube-scheduler", f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--secure-port=0")
             self._stack = stack.pop_all()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -167,12 +204,27 @@ class ControlPlane:
         self._api_server = self._start("kube-apiserver", *self._api_server_flags())
         self._api_server.wait_ready(self._answers, PATIENCE_S)
 
+    def _start_controller_manager(self) -> None:
+        """Again and again: it ends by itself where the server has not been healthy for ten seconds."""
+        managers = [self._start("kube-controller-manager", *self._controller_manager_flags())]
+        core = client.CoreV1Api(self.client())
+
+        def is_at_work() -> bool:
+            if not managers[-1].running:
+                managers.append(self._stack.enter_context(managers[-1].again()))
+            with contextlib.suppress(ApiException, *Unanswered):
+                # Which it makes, and without which no pod can be.
+                core.read_namespaced_service_account("default", "default", _request_timeout=5)
+                return True
+            return False
+
+        wait_until(is_at_work, lambda: managers[-1].error("the controller manager does nothing"), every_s=0.2)
+
     def _answers(self) -> bool:
         if not self.ca_file.exists():
             return False
         with self.client() as api, contextlib.suppress(ApiException, *Unanswered):
             client.CoreV1Api(api).read_namespace("default", _request_timeout=5)
-            # The controller manager ends by itself where the server is not healthy for ten seconds.
             healthy, token = f"https://{self.host}:{self._port}/healthz", f"Bearer {self._admin_token}"
             return bool(api.call_api("GET", healthy, {"Authorization": token}, _request_timeout=5).status == 200)
         return False

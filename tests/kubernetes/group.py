@@ -9,13 +9,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import yaml
 from kubernetes import client
 
 from cli.commands.deploy import BASE, TEMPLATE_KEY, render
-from consumer.verify import verify
+from consumer.verify import PartitionAccount, verify
 from controller.kubernetes.decide.names import CLASS
 from domain.consumer_class import ORDINARY
 from domain.group_view.view import GroupView
@@ -27,6 +27,7 @@ from sandbox.observer import Observer
 from tests.kubernetes.control_plane import ControlPlane
 from tests.patience import wait_until
 
+T = TypeVar("T")
 NAMESPACE = "kcga"
 """The overlay's."""
 GROUP = "lake"
@@ -67,7 +68,7 @@ class GroupOnKubernetes:
         self.control_plane = control_plane
         self._file = file
         self.node = node
-        api = control_plane.client()
+        api = control_plane.client(insists=True)
         self.apps, self.core = client.AppsV1Api(api), client.CoreV1Api(api)
         self.leases = client.CoordinationV1Api(api)
         self.observer = observer
@@ -131,6 +132,10 @@ class GroupOnKubernetes:
     def consumer_pods(self) -> list[str]:
         return [pod.metadata.name for pod in self.core.list_namespaced_pod(NAMESPACE, label_selector=CONSUMERS).items]
 
+    def a_running_consumer(self) -> str:
+        """The pod of one whose process runs: one that is only being made cannot be killed."""
+        return self.wait_until(lambda: sorted({*self.consumer_pods()} & {*self.node.running()}))[0]
+
     def all_are_read_by(self, fewest: int, most: int) -> bool:
         """Whether every partition has a reader, and there are so many consumers, each with a Deployment."""
         view = self.view
@@ -152,10 +157,8 @@ class GroupOnKubernetes:
         epoch, leader = self.epoch, self.leader
         began = time.monotonic()
         self.kill(leader)
-        self.wait_until(lambda: self.epoch > epoch)
-        took_s = time.monotonic() - began
-        assert self.leader != leader
-        return took_s
+        self.wait_until(lambda: self.epoch > epoch and self.leader != leader)
+        return time.monotonic() - began
 
     @property
     def has_a_standby(self) -> bool:
@@ -167,8 +170,8 @@ class GroupOnKubernetes:
         """All that is needed to see why something did not come about."""
         return f"{pods_and_logs(self.control_plane, self.node)}\n{self.view}"
 
-    def wait_until(self, condition: Callable[[], bool]) -> None:
-        wait_until(condition, self.story, every_s=0.2)
+    def wait_until(self, condition: Callable[[], T]) -> T:
+        return wait_until(condition, self.story, every_s=0.2)
 
     def require_all_once(self, spark_remote: str, lake_root: Path) -> None:
         """All that was produced is in the lake, once, and no partition had two readers."""
@@ -176,9 +179,15 @@ class GroupOnKubernetes:
         self.observer.catch_up(120)
         assert self.observer.most_readers().count == 1
         (topic,) = {partition.topic for partition in self.partitions}
-        accounts = verify(spark_remote, str(lake_root), [topic])
-        assert sum(account.distinct_offsets for account in accounts.values()) == self.produced > 0
-        assert not any(account.doubled for account in accounts.values())
+
+        def accounts() -> list[PartitionAccount]:
+            """Once nothing lacks: what is seen of the lag may be older than the last records."""
+            found = list(verify(spark_remote, str(lake_root), [topic]).values())
+            return found if sum(each.distinct_offsets for each in found) >= self.produced else []
+
+        found = self.wait_until(accounts)
+        assert sum(account.distinct_offsets for account in found) == self.produced > 0
+        assert not any(account.doubled for account in found)
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -281,6 +290,7 @@ def a_group(
     folder: Path,
     controller: Mapping[str, Any] = MappingProxyType({}),
     more: str = "",
+    kubernetes: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[GroupOnKubernetes]:
     """The group that reads a topic of `PARTITIONS` partitions; gone, with its namespace, when the context ends.
 
@@ -293,6 +303,7 @@ def a_group(
         folder: takes the settings file.
         controller: further settings of the controller.
         more: further tables of the settings.
+        kubernetes: further settings of Kubernetes.
     """
     names = {name: f"{topic}.{name}" for name in ("write_speed", "metadata", "decisions")}
     tables: dict[str, Mapping[str, Any]] = {
@@ -307,7 +318,7 @@ def a_group(
             **controller,
         },
         "consumer": {"wait_time_secs": 2, **consumer},
-        "kubernetes": {"name": GROUP},
+        "kubernetes": {"name": GROUP, **kubernetes},
     }
     file = folder / "settings.toml"
     file.write_text(

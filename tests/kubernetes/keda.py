@@ -130,7 +130,7 @@ def test_a_deployment_has_as_many_pods_as_are_advised(
         running.enter_context(RdkafkaGroup(brokers, unique_name, topic)).join()
         wait_for_group(brokers, unique_name, members=1)
         running.enter_context(Child("kcga watch", watch, said))
-        apps = client.AppsV1Api(plane.client())
+        apps = client.AppsV1Api(plane.client(insists=True))
 
         def replicas() -> int:
             return int(apps.read_namespaced_deployment("writers", NAMESPACE).spec.replicas)

@@ -113,7 +113,7 @@ def test_pods_of_the_image_scale_recover_and_read_every_record_once(
         group.wait_until(lambda: group.has_a_standby)
         tell("from the death of the controller to the next one, s", group.kill_controller())
 
-        killed = group.consumer_pods()[0]
+        killed = group.a_running_consumer()
         group.kill(killed)
         group.wait_until(lambda: killed not in group.consumer_pods() and group.all_are_read_by(2, 4))
 
@@ -174,7 +174,8 @@ def test_one_command_brings_a_stack_whose_records_reach_a_bucket_once(
     values["spark"] = {"resources": {"requests": {"cpu": "50m"}}}
     file = settings_file(values, tmp_path / "settings.toml")
     grant_rights(cluster, file)
-    core, apps = client.CoreV1Api(control_plane.client()), client.AppsV1Api(control_plane.client())
+    looks = control_plane.client(insists=True)
+    core, apps = client.CoreV1Api(looks), client.AppsV1Api(looks)
     restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
     core.create_namespace({"metadata": {"name": NAMESPACE, "labels": restricted}})
     secrets = secrets_of(cluster)

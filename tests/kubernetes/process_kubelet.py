@@ -18,7 +18,6 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -83,7 +82,7 @@ class ProcessKubelet:
         self.images = images
         self.environment = environment
         self.node = node
-        self._addresses = count(2)
+        self._addresses = (f"127.0.{net}.{host}" for net in range(1, 256) for host in range(2, 255))
         self._pods: dict[str, _Pod] = {}
         """By their uid."""
         self._guard = threading.Lock()
@@ -143,7 +142,7 @@ class ProcessKubelet:
                 with self._guard:
                     pod = self._pods.get(found.metadata.uid)
                     if pod is None:
-                        pod = self._pods[found.metadata.uid] = _Pod(self, found, f"127.0.1.{next(self._addresses)}")
+                        pod = self._pods[found.metadata.uid] = _Pod(self, found, next(self._addresses))
                         pod.thread.start()
                 if found.metadata.deletion_timestamp is not None:
                     pod.leave(found.metadata.deletion_grace_period_seconds or 0)

@@ -178,7 +178,7 @@ class RealNode:
                 f"--hostname-override={NAME}",
                 f"--node-ip={NODE_ADDRESS}",
             )
-            core = client.CoreV1Api(self._control_plane.client())
+            core = client.CoreV1Api(self._control_plane.client(insists=True))
             self._until(lambda: _is_ready(core), "the node is ready")
             # What no controller of this cluster does: admission marks every new node as not ready.
             core.patch_node(NAME, {"spec": {"taints": None}})

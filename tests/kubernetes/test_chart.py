@@ -282,7 +282,8 @@ def test_a_group_that_helm_installs_reads_with_least_rights_from_brokers_of_a_pr
     values = values_of(cluster, {"spark_remote": spark_server.remote, "lake_root": str(lake_root)})
     settings = values["settings"]
     grant_rights(cluster, settings_file(values, tmp_path / "settings.toml"))
-    core, apps = client.CoreV1Api(control_plane.client()), client.AppsV1Api(control_plane.client())
+    looks = control_plane.client(insists=True)
+    core, apps = client.CoreV1Api(looks), client.AppsV1Api(looks)
     core.create_namespace({"metadata": {"name": NAMESPACE}})
     for name, texts in secrets_of(cluster).items():
         core.create_namespaced_secret(NAMESPACE, {"metadata": {"name": name}, "stringData": texts})

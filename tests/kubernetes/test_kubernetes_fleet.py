@@ -54,7 +54,8 @@ class Cluster:
         self.control_plane = control_plane
         self.namespace = namespace
         self.api = control_plane.client()
-        self.apps, self.core = client.AppsV1Api(self.api), client.CoreV1Api(self.api)
+        looks = control_plane.client(insists=True)
+        self.apps, self.core = client.AppsV1Api(looks), client.CoreV1Api(looks)
         self.fleets: list[KubernetesFleet] = []
 
     def fleet(
@@ -144,7 +145,7 @@ def test_who_began_with_what_outlives_the_controller(cluster: Cluster) -> None:
     changed.create(2)
     wait_until(lambda: changed.consumers() == {1, 2} and cluster.is_ready(2))
     assert changed.revisions().outdated == {1}
-    assert before.revisions().outdated == {2}
+    wait_until(lambda: before.revisions().outdated == {2})
     assert cluster.fleet(template(), settings=lambda: None).revisions().outdated == frozenset()
 
 
@@ -184,14 +185,16 @@ def test_the_deployment_says_whose_it_is_and_which_consumer(cluster: Cluster, ku
     assert [reference.uid for reference in made.metadata.owner_references] == [owner.metadata.uid]
     assert made.spec.strategy.type == "Recreate"
     (pod,) = (pod for pod in cluster.pods() if pod.metadata.labels.get("kcga/group"))
-    assert psutil.Process(kubelet.processes()[pod.metadata.name]).cmdline()[-1] == "lake-consumer-3"
+    process = psutil.Process(kubelet.processes()[pod.metadata.name])
+    # It runs from when it is made on, and is this program a moment later.
+    wait_until(lambda: process.cmdline()[-1:] == ["lake-consumer-3"])
     cluster.apps.delete_namespaced_deployment("controller", cluster.namespace)
     wait_until(lambda: not fleet.consumers())
 
 
 def test_a_consumer_is_not_gone_before_its_process_is(cluster: Cluster, kubelet: ProcessKubelet) -> None:
     """Somebody deletes the Deployment in the background: it is gone at once, and its process goes on."""
-    fleet = cluster.fleet(template("clings", grace_s=3))
+    fleet = cluster.fleet(template("clings", grace_s=600))
     fleet.create(1)
     wait_until(lambda: fleet.consumers() == {1} and cluster.is_ready(1))
     (pod,) = (pod.metadata.name for pod in cluster.pods())
@@ -200,6 +203,8 @@ def test_a_consumer_is_not_gone_before_its_process_is(cluster: Cluster, kubelet:
     cluster.apps.delete_namespaced_deployment("lake-consumer-1", cluster.namespace, propagation_policy="Background")
     wait_until(lambda: not cluster.names())
     assert process.is_running()
+    wait_until(lambda: all(each.metadata.deletion_timestamp for each in cluster.pods()))
+    cluster.core.delete_namespaced_pod(pod, cluster.namespace, grace_period_seconds=1)
     wait_until(lambda: not fleet.consumers())
     assert not process.is_running()
 
@@ -281,8 +286,9 @@ def test_the_operator_is_told_why_a_consumer_cannot_start(cluster: Cluster, made
     fleet = cluster.fleet(made_from)
     with structlog.testing.capture_logs() as logs:
         fleet.create(1)
-        wait_until(lambda: fleet.consumers() == {1} and any("reason" in line for line in logs))
-    (told,) = (line for line in logs if line["event"] == "a consumer cannot start")
+        told_of = "a consumer cannot start"
+        wait_until(lambda: fleet.consumers() == {1} and any(line["event"] == told_of for line in logs))
+    (told,) = (line for line in logs if line["event"] == told_of)
     assert re.search(reason, told["reason"])
     fleet.delete(1)
     wait_until(lambda: not fleet.consumers())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
+import pytest
 from kubernetes import client
 
 from controller.decide.commands import Claim
@@ -32,7 +33,7 @@ SETTINGS = ControllerSettings(
     packing_capacity=80.0,
     least_interval_s=0.1,
     interval_s=1.0,
-    ready_timeout_s=4.0,
+    ready_timeout_s=60.0,
     creation_retry_s=6.0,
     engine="mbfp",
 )
@@ -90,22 +91,23 @@ class Link:
                 consumer.inbox.append(message)
 
     def held(self) -> dict[ConsumerId, set[TopicPartition]]:
-        return {number: set(consumer.held) for number, consumer in self.consumers.items()}
+        return {number: set(consumer.held) for number, consumer in list(self.consumers.items())}
 
 
+@pytest.mark.slow(75)
 def test_a_quota_limits_the_next_plan_and_moves_nothing_until_there_is_room(
     control_plane: ControlPlane,
     kubelet: ProcessKubelet,  # noqa: ARG001
     namespace: str,
 ) -> None:
-    api = control_plane.client()
-    core, apps = client.CoreV1Api(api), client.AppsV1Api(api)
+    looks = control_plane.client(insists=True)
+    core, apps = client.CoreV1Api(looks), client.AppsV1Api(looks)
     quota = {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "2"}}}
     core.create_namespaced_resource_quota(namespace, quota)
     wait_until(lambda: bool(core.read_namespaced_resource_quota("pods", namespace).status.hard))
     template = parse_template(TEMPLATE)
     fleet = KubernetesFleet(
-        api,
+        control_plane.client(),
         namespace=namespace,
         group="lake",
         template=lambda _: template,

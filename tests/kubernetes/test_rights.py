@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product, starmap
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from cli.commands.deploy import OVERLAYS
-from controller.kubernetes.api import KubernetesError, find_owner
+from controller.kubernetes.api import Failure, KubernetesError, find_owner
 from controller.kubernetes.decide.deployment import parse_template
 from controller.kubernetes.election import Election
 from controller.kubernetes.fleet import KubernetesFleet
@@ -81,7 +82,25 @@ class Account:
             "apply", f"--namespace={self.namespace}", "--filename=-", stdin=yaml.safe_dump_all(objects)
         )
         answer = client.CoreV1Api(admin).create_namespaced_service_account_token(ACCOUNT, self.namespace, {"spec": {}})
-        return self.control_plane.client(answer.status.token)
+        allowed = self.control_plane.client(answer.status.token)
+        wait_until(lambda: all(is_granted(allowed, self.namespace, rule) for rule in rules))
+        return allowed
+
+
+def is_granted(api: client.ApiClient, namespace: str, rule: dict[str, Any]) -> bool:
+    """Whether the server knows of all rights of the rule by now."""
+
+    def may(group: str, resource: str, verb: str, name: str | None) -> bool:
+        resource, _, part = resource.partition("/")
+        asked = {"group": group, "resource": resource, "subresource": part, "verb": verb, "name": name}
+        review = {"spec": {"resourceAttributes": {"namespace": namespace, **asked}}}
+        return bool(client.AuthorizationV1Api(api).create_self_subject_access_review(review).status.allowed)
+
+    names = rule.get("resourceNames", [None])
+    try:
+        return all(starmap(may, product(rule["apiGroups"], rule["resources"], rule["verbs"], names)))
+    except Failure:
+        return False
 
 
 @pytest.fixture
@@ -99,10 +118,15 @@ def what_is_refused(api: client.ApiClient, namespace: str) -> list[str]:
         def refused() -> list[str]:
             return [line["reason"] for line in list(logs) if "Forbidden" in str(line.get("reason"))]
 
-        try:
-            live(api, namespace, lambda: bool(refused()))
-        except KubernetesError as error:
-            logs.append({"reason": str(error)})
+        def is_lived() -> bool:
+            try:
+                live(api, namespace, lambda: bool(refused()))
+            except KubernetesError as error:
+                logs.append({"reason": str(error)})
+                return bool(refused())  # an answer that came too late is no refusal: it begins again
+            return True
+
+        wait_until(is_lived)
         return refused()
 
 
