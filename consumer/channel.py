@@ -84,15 +84,16 @@ class CommandReader:
 
 
 class Reporter:
-    """Sends reports to the controller, and knows which have arrived. One that does not is made up for by the next.
+    """Sends reports to the controller, and knows which have arrived. One that does not is made up for by the next, but
+    for its cycle.
 
     Args:
-        config: of the client, from `consumer.kafka.common_config`.
+        config: of the client, from `consumer.kafka.reporting_config`.
         topic: the metadata topic.
     """
 
     def __init__(self, config: Mapping[str, object], topic: str) -> None:
-        own = {**LARGE_MESSAGES, "message.timeout.ms": 10_000, "linger.ms": 0}
+        own = {**LARGE_MESSAGES, "linger.ms": 0}
         self._producer = Producer({**own, **config, "enable.idempotence": True})
         self._topic = topic
         self._arrived_sent_at: float | None = None

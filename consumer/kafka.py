@@ -46,6 +46,12 @@ def reading_config(common: Mapping[str, object], group: str) -> dict[str, object
     }
 
 
+def reporting_config(common: Mapping[str, object], lease_s: float) -> dict[str, object]:
+    """What the sender of reports adds: one arrives as long as its sender may go on, since what a cycle has read is told
+    once. The lease runs from an earlier report, and is over by the time that one is given up."""
+    return {"message.timeout.ms": round(1000 * lease_s), **common}
+
+
 def fetching_config(common: Mapping[str, object], group: str, batch_bytes: int) -> dict[str, object]:
     """What the reader of data adds: while a batch is written, the client fetches the next one, and no more than that.
 

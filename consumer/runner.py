@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ from consumer.decide.parts import Part
 from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
 from consumer.fetcher import Fetcher
-from consumer.kafka import common_config, fetching_config, reading_config
+from consumer.kafka import common_config, fetching_config, reading_config, reporting_config
 from consumer.offsets import GroupOffsets
 from consumer.settings import ConsumerSettings
 from consumer.sink import RefusedError, RegistryError, Sink, SinkError, SinkGoneError, TableError
@@ -92,7 +92,7 @@ def run(
     try:
         process = _Process(
             ConsumerMachine(holding, group, TopicPartition(metadata_topic, consumer), settings, time.monotonic()),
-            Reporter(common, metadata_topic),
+            Reporter(reporting_config(common, settings.lease_s), metadata_topic),
             CommandReader(reading, metadata_topic, consumer, group),
             GroupOffsets(common, reading, group, name),
             Fetcher(fetching_config(common, group, settings.batch_bytes), settings.beyond_log_end),
@@ -204,7 +204,8 @@ class _Process:
     def _perform(self, action: actions.Action) -> None:
         match action:
             case actions.TakePlace(ask=ask):
-                wait([self._ask(ask, self._take_place)])
+                self._ask(ask, self._take_place)
+                self.answers.put(self.answers.get())  # waits for the answer, which is looked at in its turn
             case actions.OpenSession(ask=ask):
                 self._ask(ask, self.sink.connect)
             case actions.TakeOver(ask=ask):
@@ -242,12 +243,11 @@ class _Process:
                 with suppress(queue.Empty):
                     self.noticed.append(self._answer(*self.answers.get(timeout=seconds)))
 
-    def _ask(self, ask: int, call: Callable[[], object]) -> Future[Any]:
+    def _ask(self, ask: int, call: Callable[[], object]) -> None:
         """Calls it in a thread, and takes note of the answer, if there ever is one."""
         answer: Future[Any] = in_thread(call)
         self.asked = {answer, *(asked for asked in self.asked if not asked.done())}
         answer.add_done_callback(lambda answered: self.answers.put((ask, answered)))
-        return answer
 
     def _answer(self, ask: int, answered: Future[Any]) -> events.Event:
         now = time.monotonic()

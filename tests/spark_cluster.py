@@ -28,7 +28,8 @@ class _Daemon(Server):
     """
 
     main: ClassVar[str]
-    says_when_ready: ClassVar[str]
+    says_when_ready: ClassVar[tuple[str, ...]]
+    """One of these."""
 
     def __init__(self, folder: Path, java: Java, *arguments: str, options: tuple[str, ...] = ()) -> None:
         super().__init__(folder, None)
@@ -41,6 +42,7 @@ class _Daemon(Server):
         with suppress(ProcessLookupError):
             os.killpg(self.child.pid, signal.SIGKILL)
         self.child.wait()
+        self.log.rename(self.log.with_name("log-before"))  # the next one has not said yet that it is ready
 
     def _prepare(self, port: int) -> Child:
         of_spark = spark_environment(self._java)
@@ -56,19 +58,19 @@ class _Daemon(Server):
         )
 
     def _answers(self) -> bool:
-        return any(self.says_when_ready in line for line in self.child.tail(1000))
+        return any(said in line for line in self.child.tail(1000) for said in self.says_when_ready)
 
 
 class _Master(_Daemon):
     title = "the Spark master"
     main = "org.apache.spark.deploy.master.Master"
-    says_when_ready = "New state: ALIVE"
+    says_when_ready = ("New state: ALIVE", "Recovery complete")
 
 
 class _Worker(_Daemon):
     title = "a Spark worker"
     main = "org.apache.spark.deploy.worker.Worker"
-    says_when_ready = "Successfully registered with master"
+    says_when_ready = ("Successfully registered with master",)
 
 
 class SparkCluster:

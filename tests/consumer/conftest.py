@@ -8,11 +8,13 @@ import pytest
 
 from app.class_data import jar_settings, jvm_options
 from app.jars import DELTA, obtain
-from consumer import jvm
+from consumer import jvm, runner
 from consumer.session import open_session, release
 from consumer.settings import ConsumerSettings
+from tests.consumer.clock import Clock
 from tests.consumer.consumer_driver import Driver, RunningConsumer, StartConsumer, StartProcess
 from tests.consumer.consumer_program import ConsumerProgram
+from tests.patience import PATIENCE_S
 from tests.services import SharedBroker, SharedSpark
 
 
@@ -37,13 +39,14 @@ def driver(broker: SharedBroker, metadata_topic: str, unique_name: str) -> Itera
 
 @pytest.fixture
 def consumer_settings(spark_server: SharedSpark, lake_root: Path) -> dict[str, Any]:
-    """Short cycles, so that a test sees many, and time for Spark on a busy machine."""
+    """Short cycles, so that a test sees many, and time for everything on a busy machine."""
     return {
         "spark_remote": spark_server.remote,
         "lake_root": str(lake_root),
         "batch_bytes": 500_000,
         "wait_time_secs": 0.3,
         "heartbeat_s": 0.3,
+        "lease_s": 600.0,
         "give_up_after_s": 600.0,
         "write_limit_s": 240.0,
     }
@@ -83,9 +86,27 @@ def consumer_arguments(broker: SharedBroker, metadata_topic: str, unique_name: s
 
 
 @pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """That of the consumers in this process."""
+    clock = Clock()
+    clock.serve(monkeypatch.setattr)
+    return clock
+
+
+@pytest.fixture
+def brokers_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a consumer asks of brokers may take as long as anything."""
+    for limit in ("offsets.COMMIT_LIMIT_S", "offsets.REQUEST_LIMIT_S", "fetcher.REQUEST_LIMIT_S", "fetcher.ENDING_S"):
+        monkeypatch.setattr(f"consumer.{limit}", PATIENCE_S)
+
+
+@pytest.fixture
 def start_consumer(
-    consumer_arguments: Callable[[int], dict[str, Any]], consumer_settings: dict[str, Any]
+    consumer_arguments: Callable[[int], dict[str, Any]],
+    consumer_settings: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[StartConsumer]:
+    monkeypatch.setattr(runner, "LAST_REPORT_LIMIT_S", PATIENCE_S)
     begun: list[RunningConsumer] = []
 
     def start(number: int, **settings: Any) -> RunningConsumer:

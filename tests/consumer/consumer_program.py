@@ -14,11 +14,14 @@ from typing import Any
 
 import psutil
 
+from consumer import runner
 from consumer.command_sink import CommandSink
 from consumer.lake import Lake
 from consumer.offsets import GroupOffsets
 from consumer.runner import run
 from consumer.settings import ConsumerSettings
+from tests.consumer.clock import Clock
+from tests.patience import PATIENCE_S
 
 STEPS: dict[str, tuple[type, str]] = {
     "look": (GroupOffsets, "committed"),
@@ -69,13 +72,17 @@ def bring_about(fault: dict[str, Any], sink: type = Lake) -> None:
     setattr(owner, name, wrapper)
 
 
-def play(arguments: dict[str, Any], settings: dict[str, Any], fault: dict[str, Any] | None, log: Path) -> None:
+def play(
+    arguments: dict[str, Any], settings: dict[str, Any], fault: dict[str, Any] | None, log: Path, clock: Clock
+) -> None:
     """The whole life of the process."""
     with log.open("ab") as output:
         for standard in (1, 2):
             os.dup2(output.fileno(), standard)
     if fault is not None:
         bring_about(fault, CommandSink if settings.get("sink") == "command" else Lake)
+    clock.serve()
+    runner.LAST_REPORT_LIMIT_S = PATIENCE_S
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     run(**arguments, settings=ConsumerSettings(**settings), stop=stop)
@@ -86,12 +93,13 @@ _FORKED.set_forkserver_preload([__name__, "pyspark.sql.connect.session"])
 
 
 class ConsumerProgram:
-    """A consumer that runs from now on; the arguments are those of `play`."""
+    """A consumer that runs from now on, by a clock of its own; the arguments are those of `play`."""
 
     def __init__(
         self, arguments: dict[str, Any], settings: dict[str, Any], fault: dict[str, Any] | None, log: Path
     ) -> None:
-        self._process = _FORKED.Process(target=play, args=(arguments, settings, fault, log))
+        self.clock = Clock()
+        self._process = _FORKED.Process(target=play, args=(arguments, settings, fault, log, self.clock))
         self._process.start()
 
     @property

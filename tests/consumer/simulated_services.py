@@ -29,6 +29,7 @@ from consumer.sink import RefusedError, TableError
 from domain.assignment import ConsumerId
 from domain.messages import Action, ConsumerCommand, ConsumerReport, Order, PartitionRef
 from domain.partitions import OffsetRange, TopicPartition
+from tests.consumer.clock import Clock
 from tests.patience import wait_until
 
 GROUP = "group"
@@ -45,6 +46,8 @@ class Services:
     """Brokers and lake of a group whose consumers live in this process."""
 
     def __init__(self) -> None:
+        self.clock = Clock()
+        """Of the consumers."""
         self.ends: Counter[TopicPartition] = Counter()
         """Of the partitions in Kafka."""
         self.epoch: int | None = None
@@ -138,6 +141,7 @@ class Services:
 
     def serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Consumers that begin from now on have these services."""
+        self.clock.serve(monkeypatch.setattr)
         monkeypatch.setattr(runner, "Reporter", lambda *_: _Reporter(self))
         monkeypatch.setattr(runner, "CommandReader", lambda _, __, consumer, ___: _CommandReader(self, consumer))
         monkeypatch.setattr(runner, "GroupOffsets", lambda _, __, ___, writer: _GroupOffsets(self, writer))
@@ -153,7 +157,7 @@ class _Reporter:
     def send(self, report: ConsumerReport) -> None:
         self._services.happened.append(report)
         if self._services.reports_arrive:
-            self._arrived = time.monotonic()
+            self._arrived = self._services.clock.monotonic()
 
     def newest_arrived(self) -> float | None:
         return self._arrived
@@ -257,9 +261,9 @@ class _Fetcher:
                 fetched = (
                     Record(partition, offset, None, None, value, (), epoch=epoch) for offset in range(position, end)
                 )
-                return Fetched(time.monotonic(), tuple(fetched), now, now)
+                return Fetched(self._services.clock.monotonic(), tuple(fetched), now, now)
         time.sleep(min(wait_s, 0.005))
-        return Fetched(time.monotonic(), (), now, now)
+        return Fetched(self._services.clock.monotonic(), (), now, now)
 
     def close(self) -> None: ...
 

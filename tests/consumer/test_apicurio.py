@@ -13,6 +13,7 @@ from consumer.registry import Registry
 from tests.apicurio import Apicurio
 from tests.consumer.avro_records import encoded, record
 from tests.consumer.protobuf_records import as_registered, class_of, file, message
+from tests.patience import PATIENCE_S
 from tests.schema_registry import framed
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -42,7 +43,8 @@ def producers(apicurio: Apicurio) -> Iterator[Producers]:
 
 
 @pytest.fixture
-def registry(apicurio: Apicurio) -> Iterator[Registry]:
+def registry(apicurio: Apicurio, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    monkeypatch.setattr("consumer.registry.REQUEST_LIMIT_S", PATIENCE_S)
     registry = Registry(apicurio.url, {})
     yield registry
     registry._client.close()

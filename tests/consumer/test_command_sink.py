@@ -20,7 +20,7 @@ from consumer.decide.spans import Span
 from consumer.sink import RefusedError, SinkError, TableError
 from consumer.table import rows
 from domain.partitions import TopicPartition
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.sink_examples import Example
 
 
@@ -143,7 +143,10 @@ def test_a_topic_that_is_refused_is_told_from_a_record(open_sink: Open) -> None:
         ("import os; os.kill(os.getpid(), 9)", "ended with SIGKILL"),
     ],
 )
-def test_a_program_that_ends_is_told_with_how(open_sink: Open, program: str, why: str) -> None:
+def test_a_program_that_ends_is_told_with_how(
+    open_sink: Open, program: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consumer.command_sink.ENDS_WITHIN_S", PATIENCE_S)
     with pytest.raises(SinkError, match=why):
         open_sink([sys.executable, "-c", program]).connect()
 
@@ -156,8 +159,9 @@ def test_a_program_that_is_not_there_is_told(open_sink: Open) -> None:
 
 
 def test_one_that_does_not_answer_is_killed_and_nothing_of_what_waits_for_it_is_left_waiting(open_sink: Open) -> None:
-    sink = open_sink(answering(DONE), limit_s=3.0)
+    sink = open_sink(answering(DONE))
     sink.connect()
+    sink._limit_s = 3.0
     faults: list[str] = []
 
     def seal(writer: str) -> None:
@@ -192,7 +196,7 @@ def test_one_that_reads_nothing_holds_nobody_up_once_it_is_begun_anew(open_sink:
         failed.set()
 
     threading.Thread(target=append).start()
-    time.sleep(0.5)
+    wait_until(lambda: sink._program._asking.locked())  # type: ignore[union-attr]
     assert not failed.is_set()
     sink.connect()
     assert failed.wait(PATIENCE_S)

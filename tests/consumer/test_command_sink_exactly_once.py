@@ -23,7 +23,6 @@ from tests.consumer.test_exactly_once import (
     RECORDS,
     Fault,
     Scene,
-    failed,
     fault,
     frozen,
     killed,
@@ -51,6 +50,7 @@ def consumer_settings(example: Example) -> dict[str, Any]:
         "batch_bytes": 500_000,
         "wait_time_secs": 0.3,
         "heartbeat_s": 0.3,
+        "lease_s": 600.0,
         "give_up_after_s": 600.0,
         "write_limit_s": 240.0,
     }
@@ -91,6 +91,7 @@ def test_a_kill_while_it_reads_costs_no_record_and_doubles_none(
 ) -> None:
     assert killed(scene.begin(1, fault, told=False))
     scene.begin(1, told=fault["call"] == 2, batch_bytes=ALL_AT_ONCE)
+    scene.produce_more()
     scene.read_the_rest()
     each_once()
 
@@ -102,37 +103,38 @@ def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
     assert killed(scene.begin(1, KILLED[1], told=False))
     assert killed(scene.begin(2, fault, told=False))
     scene.begin(3, told=False, batch_bytes=ALL_AT_ONCE)
+    scene.produce_more()
     scene.read_the_rest()
     each_once()
 
 
 @in_both(FROZEN, slice(2))
 def test_one_that_was_frozen_and_wakes_up_ends_and_has_written_nothing_more(
-    fault: Fault, scene: Scene, driver: Driver, partitions: list[TopicPartition], each_once: Callable[[], None]
+    fault: Fault, scene: Scene, each_once: Callable[[], None]
 ) -> None:
     zombie = scene.begin(1, fault, told=False, lease_s=FOR_EVER_S)
     assert frozen(zombie)
     scene.begin(2, told=True)
-    driver.wait_for(
-        lambda report: report.consumer == 2 and len(report.partitions) == len(partitions) and not report.taking_over
-    )
-    zombie.send_signal(signal.SIGCONT)
-    assert failed(zombie)
+    scene.wait_until_taken_over()
+    assert scene.wakes_up_and_fails(zombie)
     scene.read_the_rest()
     each_once()
 
 
+@pytest.mark.slow(25)
 @EXAMPLES
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
 def test_a_program_that_is_killed_or_frozen_is_begun_anew(
     number: signal.Signals, scene: Scene, driver: Driver, each_once: Callable[[], None], example: Example
 ) -> None:
-    process = scene.begin(1, told=False, write_limit_s=3.0)
+    limit_s = 20.0 if number == signal.SIGSTOP else 240.0  # of an answer that does not come
+    process = scene.begin(1, told=False, write_limit_s=limit_s)
     for times in range(3):
         driver.wait_until_read(500 * (times + 1))
         for program in psutil.Process(process.pid).children():
             with suppress(psutil.NoSuchProcess):  # the one before, which is not buried yet
                 if example.command[-1] in program.cmdline():
                     program.send_signal(number)
+    scene.produce_more()
     scene.read_the_rest()
     each_once()

@@ -123,6 +123,7 @@ def test_a_spark_server_that_hangs_and_then_is_restarted_costs_no_record(
     produce()
     driver.wait_for(lambda report: report.cycle is not None, seen=False)
     os.killpg(pid, signal.SIGKILL)
+    produce()
     driver.wait_for(degraded, seen=False)
     own_spark_server.begin_again()
     driver.wait_until_read(produced)
@@ -169,12 +170,13 @@ def test_a_jvm_of_its_own_that_is_killed_ends_the_consumer_with_its_data_unread(
     driver.wait_for(lambda report: report.cycle is not None)
     for child in psutil.Process(process.pid).children(recursive=True):
         child.kill()
+    driver.produce(partition, 20_000, 5_000)  # it may have read all the others
     assert (process.wait(PATIENCE_S) or 0) > 0
     start_process(1)
     successor = driver.wait_for(lambda report: ready(report) and report.incarnation != driver.reports[0].incarnation)
     driver.start([partition], successor)
-    driver.wait_until_committed({partition: 20_000})
-    assert verify(spark_server.remote, str(lake_root), [data_topic]) == {partition: whole(20_000)}
+    driver.wait_until_committed({partition: 25_000})
+    assert verify(spark_server.remote, str(lake_root), [data_topic]) == {partition: whole(25_000)}
 
 
 @pytest.fixture
@@ -198,7 +200,7 @@ def test_brokers_that_are_away_for_a_moment_cost_no_record_and_for_longer_than_t
     Cluster(own_broker.bootstrap_servers).create({partition.topic: 1, metadata_topic: 2})
     driver = Driver(own_broker.bootstrap_servers, metadata_topic, unique_name)
     servers = {"bootstrap_servers": own_broker.bootstrap_servers}
-    settings = {"settings": ConsumerSettings(**consumer_settings)}
+    settings = {"settings": ConsumerSettings(**consumer_settings | {"lease_s": 30.0})}
     consumer = RunningConsumer(consumer_arguments(1) | servers | settings)
     driver.start([partition], driver.wait_for(ready))
     for number in range(2):

@@ -30,8 +30,6 @@ STRAGGLES_S = 3.0
 """How long after the end the lake is given for what a dead process may still have under way."""
 FOR_EVER_S = 600.0
 """A lease of one that is to end because others took over, and for no other reason."""
-TAKES_OVER_S = 4.0
-"""What a take-over takes at most on a quiet machine."""
 
 ALL_AT_ONCE = 5_000_000
 """Bytes of a batch of one to which nothing happens: all that is left is one append."""
@@ -133,10 +131,27 @@ class Scene:
         """Waits until a process has set so many records aside."""
         self._driver.wait_for(lambda report: report.dead_letters == records)
 
-    def read_the_rest(self) -> None:
-        """Waits until the process that began last has read everything, and some more."""
+    def wait_until_taken_over(self) -> None:
+        """Waits until the process that began last reads."""
+        newest = self._former[-1].incarnation
+        self._driver.wait_for(
+            lambda report: report.incarnation == newest and bool(report.partitions) and not report.taking_over
+        )
+
+    def wakes_up_and_fails(self, zombie: ConsumerProgram) -> bool:
+        """Whether one that was frozen ends with an error, as the one that began last has taken over from it. It learns
+        that by its next commit, for which it is given something to read."""
+        zombie.send_signal(signal.SIGCONT)
+        self.wait_until_taken_over()
+        self.produce_more()
+        return failed(zombie)
+
+    def produce_more(self) -> None:
         for partition in self._partitions:
             self._driver.produce(partition, RECORDS, MORE)
+
+    def read_the_rest(self) -> None:
+        """Waits until the process that began last has read everything."""
         everything = dict.fromkeys(self._partitions, RECORDS + MORE)
         self._driver.wait_until_committed(everything)
         self._driver.listen(STRAGGLES_S)
@@ -217,6 +232,7 @@ def test_a_kill_while_it_reads_costs_no_record_and_doubles_none(
 ) -> None:
     assert killed(scene.begin(1, fault, told=False))
     scene.begin(1, told=fault["call"] == 2, batch_bytes=ALL_AT_ONCE)
+    scene.produce_more()
     scene.read_the_rest()
     each_once()
 
@@ -229,6 +245,7 @@ def test_a_kill_while_it_takes_over_costs_no_record_and_doubles_none(
     assert killed(scene.begin(1, HALF_WAY, told=False))
     assert killed(scene.begin(2, fault, told=False))
     scene.begin(3, told=False, batch_bytes=ALL_AT_ONCE)
+    scene.produce_more()
     scene.read_the_rest()
     each_once()
 
@@ -256,8 +273,9 @@ def test_a_kill_while_a_record_is_looked_for_leaves_it_in_the_dead_letters_once_
     scene.begin(2, told=fault["signal"] == FREEZE, batch_bytes=ALL_AT_ONCE)
     if fault["signal"] == FREEZE:
         scene.wait_until_set_aside(len(REFUSED))
-        befallen.send_signal(signal.SIGCONT)
-        assert failed(befallen)
+        assert scene.wakes_up_and_fails(befallen)
+    else:
+        scene.produce_more()
     scene.read_the_rest()
     count = RECORDS + MORE
     (refusing,) = (partition for partition in partitions if partition.partition == 1)
@@ -278,8 +296,7 @@ def test_one_that_was_frozen_and_wakes_up_ends_and_has_written_nothing_more(
     assert frozen(zombie)
     scene.begin(2, told=True)
     time.sleep(random.Random(name(fault)).uniform(0.0, 4.0))
-    zombie.send_signal(signal.SIGCONT)
-    assert failed(zombie)
+    assert scene.wakes_up_and_fails(zombie)
     scene.read_the_rest()
     each_once()
 
@@ -289,9 +306,8 @@ def test_one_that_was_frozen_is_found_by_its_claim_where_nobody_names_it(scene: 
     zombie = scene.begin(1, fault(FREEZE, "before", "write", call=2), told=False, lease_s=FOR_EVER_S)
     assert frozen(zombie)
     scene.begin(2, told=False)
-    time.sleep(TAKES_OVER_S)
-    zombie.send_signal(signal.SIGCONT)
-    assert failed(zombie)
+    scene.wait_until_taken_over()
+    assert scene.wakes_up_and_fails(zombie)
     scene.read_the_rest()
     each_once()
 
@@ -301,14 +317,15 @@ def test_one_that_was_frozen_is_found_by_its_claim_where_nobody_names_it(scene: 
 def test_one_that_sleeps_for_longer_than_its_lease_ends_also_where_nobody_took_over(
     fault: Fault, scene: Scene, each_once: EachOnce, driver: Driver, partitions: list[TopicPartition]
 ) -> None:
-    sleeper = scene.begin(1, fault, told=False, lease_s=2.0)
+    sleeper = scene.begin(1, fault, told=False, lease_s=FOR_EVER_S)
     assert frozen(sleeper)
     committed = driver.committed(partitions)
-    time.sleep(2.5)
+    sleeper.clock.set_ahead(FOR_EVER_S + 1.0)
     sleeper.send_signal(signal.SIGCONT)
     assert failed(sleeper)
     assert driver.committed(partitions) == committed or fault["step"] == "commit", "only what was on its way"
     scene.begin(2, told=False, batch_bytes=ALL_AT_ONCE)
+    scene.produce_more()
     scene.read_the_rest()
     each_once()
 
@@ -323,7 +340,8 @@ def test_with_a_jvm_of_its_own_it_costs_no_record_and_doubles_none(
     assert frozen(befallen) if fault["signal"] == FREEZE else killed(befallen)
     scene.begin(2, told=True, **(own_spark if fault is WITH_A_JVM_OF_ITS_OWN[0] else {}))
     if fault["signal"] == FREEZE:
-        befallen.send_signal(signal.SIGCONT)
-        assert failed(befallen)
+        assert scene.wakes_up_and_fails(befallen)
+    else:
+        scene.produce_more()
     scene.read_the_rest()
     each_once()

@@ -18,6 +18,8 @@ from tests.services import SharedBroker
 
 BATCH_BYTES = 1_000_000
 
+pytestmark = pytest.mark.usefixtures("brokers_take_their_time")
+
 
 @pytest.fixture
 def open_fetcher(broker: SharedBroker, unique_name: str) -> Iterator[Callable[[], Fetcher]]:

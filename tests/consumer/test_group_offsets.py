@@ -20,10 +20,12 @@ from consumer.offsets import DELETED_AFTER_REFUSALS, GroupOffsets
 from domain.partitions import OffsetRange, TopicPartition
 from sandbox.broker import Broker
 from tests.consumer.consumer_driver import Driver
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedBroker
 
 OpenOffsets = Callable[[str], GroupOffsets]
+
+pytestmark = pytest.mark.usefixtures("brokers_take_their_time")
 
 
 @pytest.fixture
@@ -44,6 +46,13 @@ def open_offsets(broker: SharedBroker, unique_name: str) -> Iterator[OpenOffsets
 @pytest.fixture
 def partitions(data_topic: str) -> list[TopicPartition]:
     return [TopicPartition(data_topic, number) for number in range(4)]
+
+
+def succeeds(call: Callable[[], None]) -> bool:
+    with suppress(KafkaException):
+        call()
+        return True
+    return False
 
 
 def test_what_is_committed_is_seen_by_everybody_with_its_note(
@@ -81,15 +90,18 @@ def test_a_partition_that_is_deleted_does_not_keep_the_others_from_being_committ
     create_topic: Callable[..., str],
     admin: AdminClient,
     unique_name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(commits, "COMMIT_LIMIT_S", 5.0)
     doomed = TopicPartition(create_topic(f"{unique_name}.doomed"), 0)
     offsets = open_offsets("1/a")
     admin.delete_topics([doomed.topic])[doomed.topic].result()
+    wait_until(lambda: doomed.topic not in admin.list_topics(timeout=PATIENCE_S).topics)
     positions = {doomed: Committed(1), partitions[0]: Committed(2)}
     for _ in range(DELETED_AFTER_REFUSALS):
         with pytest.raises(KafkaException):
             offsets.commit(positions)
-    offsets.commit(positions)
+    wait_until(lambda: succeeds(lambda: offsets.commit(positions)))  # what was not answered in time was no refusal
     assert offsets.committed(partitions[:1]) == {partitions[0]: Committed(2)}
 
 
@@ -116,20 +128,13 @@ def test_what_brokers_that_stand_still_did_not_answer_to_is_committed_before_wha
         common = common_config(broker.bootstrap_servers, 1, {})
         offsets = GroupOffsets(common, reading_config(common, "group"), "group", "1/a")
 
-        def has(call: Callable[[], None]) -> bool:
-            """Brokers that are new may still be loading."""
-            with suppress(KafkaException):
-                call()
-                return True
-            return False
-
-        wait_until(lambda: has(offsets.open))
-        wait_until(lambda: has(lambda: offsets.commit({left: Committed(1), right: Committed(1)})))
+        wait_until(lambda: succeeds(offsets.open))  # brokers that are new may still be loading
+        wait_until(lambda: succeeds(lambda: offsets.commit({left: Committed(1), right: Committed(1)})))
         os.kill(broker.child.pid, signal.SIGSTOP)
         for _ in range(2):
             with pytest.raises(KafkaException):
                 offsets.commit({left: Committed(2)})
         os.kill(broker.child.pid, signal.SIGCONT)
-        wait_until(lambda: has(lambda: offsets.commit({right: Committed(3)})))
+        wait_until(lambda: succeeds(lambda: offsets.commit({right: Committed(3)})))
         assert offsets.committed([left, right]) == {left: Committed(2), right: Committed(3)}
         offsets.close()

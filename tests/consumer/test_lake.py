@@ -328,6 +328,7 @@ def test_neither_an_append_nor_the_care_of_a_table_is_in_the_others_way(
             compactions.append(optimize(spark_server.remote, table))
         for done in appending:
             done.result()
+        compactions.append(optimize(spark_server.remote, table))
     lakes[1].seal("data", "group/1/a")
     assert lakes[1].last_appended("data", {1, 2}) == {1: Reached(11), 2: Reached(11)}
     for lake in lakes:

@@ -13,12 +13,14 @@ from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config
 from domain.partitions import OffsetRange, TopicPartition
 from tests.conftest import CreateTopic
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedBroker
 
 ORDERS = TopicPartition("orders", 0)
 HELD = OffsetRange(10, 70)
 RECORDS = 9
+
+pytestmark = pytest.mark.usefixtures("brokers_take_their_time")
 
 
 def test_a_position_in_the_log_is_read_on_from() -> None:
@@ -171,9 +173,13 @@ def test_a_leader_tells_where_its_log_was_cut_off_though_it_has_been_the_leader_
         assert time.monotonic() < deadline
         assert reader.fetch(100, 0.1).records == ()
     assert "truncation" in reader.fault
-    reader.settle()
+
+    def passed_over() -> tuple[PassedOver, ...]:
+        reader.settle()
+        return reader.take_passed_over()
+
+    assert wait_until(passed_over) == (PassedOver(partition, RECORDS, RECORDS + 100, were_read=True),)
     reader.close()
-    assert reader.take_passed_over() == (PassedOver(partition, RECORDS, RECORDS + 100, were_read=True),)
 
 
 def test_a_log_that_was_not_cut_off_is_read_on(brokers: Producer) -> None:

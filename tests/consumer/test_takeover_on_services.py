@@ -25,6 +25,8 @@ from tests.consumer.consumer_driver import Driver
 TODAY = date(2026, 1, 31)
 FORMER, SUCCESSOR = "1/a", "2/b"
 
+pytestmark = pytest.mark.usefixtures("brokers_take_their_time")
+
 
 @dataclass(frozen=True)
 class Writer:

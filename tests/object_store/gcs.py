@@ -76,4 +76,7 @@ class GCS(Server):
         return Child(self.title, [self._program, str(port), pair, pair, BUCKET], self.log, folder=self._folder)
 
     def _answers(self) -> bool:
-        return httpx.get(f"http://{self.address}/_internal/healthcheck").is_success
+        try:
+            return httpx.get(f"http://{self.address}/_internal/healthcheck", timeout=10).is_success
+        except httpx.TransportError:
+            return False

@@ -18,7 +18,7 @@ from app.child import Child
 from app.errors import KcgaError
 from app.jars import cache_folder
 from sandbox.ports import LOOPBACK
-from sandbox.server import Server
+from sandbox.server import READY_WITHIN_S, Server
 from tests.object_store import BUCKET
 from tests.patience import PATIENCE_S
 
@@ -77,7 +77,7 @@ class S3(Server):
             "spark.hadoop.fs.s3a.secret.key": "anything",
         }
 
-    def start(self, ready_within_s: float = 60.0) -> None:
+    def start(self, ready_within_s: float = READY_WITHIN_S) -> None:
         """And makes the bucket."""
         super().start(ready_within_s)
         httpx.put(f"http://{self.address}/{BUCKET}", timeout=PATIENCE_S).raise_for_status()
@@ -87,4 +87,7 @@ class S3(Server):
         return Child(self.title, arguments, self.log, folder=self._folder)
 
     def _answers(self) -> bool:
-        return httpx.get(f"http://{self.address}/moto-api/").is_success
+        try:
+            return httpx.get(f"http://{self.address}/moto-api/", timeout=10).is_success
+        except httpx.TransportError:
+            return False
