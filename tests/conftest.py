@@ -255,8 +255,13 @@ def create_topic(admin: AdminClient) -> CreateTopic:
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
         admin.create_topics([topic])[name].result(timeout=PATIENCE_S)
         logs = {Position(name, number): OffsetSpec.latest() for number in range(partitions)}  # type: ignore[no-untyped-call]
-        # A broker tells of a topic before its logs are there.
-        wait_until(lambda: not any(told.exception(PATIENCE_S) for told in admin.list_offsets(logs).values()))
+
+        def are_there() -> bool:
+            """A broker tells of a topic before its logs are there; the client remembers who led them, also nobody."""
+            admin.list_topics(name, timeout=PATIENCE_S)
+            return not any(told.exception(PATIENCE_S) for told in admin.list_offsets(logs).values())
+
+        wait_until(are_there)
         return name
 
     return create
