@@ -270,6 +270,6 @@ def test_a_watch_needs_no_right_that_changes_anything_and_says_which_it_lacks(
         assert done.returncode == 0, done.stderr
         assert generation(may_all, WATCHED) == before
     moments = [Moment.model_validate_json(line) for line in done.stdout.splitlines()]
-    decided = [moment for moment in moments if moment.decision is not None and moment.decision.assignment]
-    assert decided, moments[-1].troubles
-    assert decided[-1].consumers == 2
+    assert moments[-1].consumers == 2
+    assert moments[-1].decision is not None, moments[-1].troubles
+    assert moments[-1].decision.assignment

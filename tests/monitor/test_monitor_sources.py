@@ -173,7 +173,8 @@ def test_auto_changes_over_without_a_jump_when_a_right_comes_or_goes_and_commits
     monitor = Monitor(settings, cluster.broker.bootstrap_servers, client, SPEEDS)
     with capture_logs() as lines, producing(cluster.client("admin"), topic, {0: 10_000}), running(monitor):
         reports.until(lambda _: any(line["event"].startswith("no right to read a topic") for line in lines))
-        assert not reports.next().speeds.bytes_per_s.get(partition), "0 where no record came"
+        (*others, _) = reports.until(lambda report: partition not in report.speeds.bytes_per_s)
+        assert not any(report.speeds.bytes_per_s[partition] for report in others), "no record came for a moment"
         cluster.grant([rights_on(topic, "Read")])
         (*_, report) = reports.until(lambda report: report.speeds.bytes_per_s.get(partition, 0) > 0)
         assert report.sources[0].source == "offsets"
@@ -184,9 +185,8 @@ def test_auto_changes_over_without_a_jump_when_a_right_comes_or_goes_and_commits
         ):
             change([DESCRIBE_CLUSTER])
             for report in reports.until(partial(changed_over, partition, source, method)):
-                # The log held a thousand times as much as is written each second: of two sources mixed, that comes out
-                # (10 MB in 4 s); in a burst after a pause, at most what was held up.
-                assert report.speeds.bytes_per_s[partition] < 1_000_000
+                # The log held a thousand times as much as is written each second: of two sources mixed, that comes out.
+                assert report.speeds.bytes_per_s[partition] < 200_000
     reports.close()
     groups = {group.group_id for group in cluster.admin.list_consumer_groups().result(PATIENCE_S).valid}
     assert groups <= {SPEEDS}, "but for the group of whoever reads the reports"
