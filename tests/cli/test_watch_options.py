@@ -1,7 +1,9 @@
 """What `kcga watch` refuses, and what it makes of a coordinator's answers. No cluster."""
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -9,11 +11,12 @@ from typer.testing import CliRunner
 
 from app.errors import KcgaError, UsageError
 from app.watch.decide.membership import Protocol
-from app.watch.looks import topics_of
+from app.watch.looks import Look, topics_of
 from app.watch.membership import NoSuchGroupError, membership
 from cli.main import app
 from domain.partitions import TopicPartition
 from monitor.cluster_logs import BrokerAwayError, ClusterLogs
+from tests.cli.test_watcher import group, watched
 
 
 def refusal(*options: str) -> str:
@@ -28,6 +31,24 @@ HERE = ("--bootstrap-servers", "127.0.0.1:1")
 def test_it_must_be_said_where_the_brokers_are() -> None:
     assert "give --bootstrap-servers, or --settings" in refusal()
     assert "give --bootstrap-servers, or --settings" in refusal("--capacity", "100")
+
+
+def test_it_lasts_as_long_as_asked_for_from_the_first_look_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes to connect."""
+    now = 0.0
+
+    def look_at(*_: object) -> Iterator[Look]:
+        nonlocal now
+        now += 60.0
+        while True:
+            yield Look(watched(group(("orders-0",)), 1.0), None)
+            now += 1.0
+
+    monkeypatch.setattr("cli.commands.watch.look_at", look_at)
+    monkeypatch.setattr("cli.commands.watch.time", SimpleNamespace(monotonic=lambda: now))
+    options = ("--group", "billing", *HERE, "--capacity", "100", "--for", "3", "--output", "json")
+    done = CliRunner().invoke(app, ["watch", *options])
+    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 4), done.output
 
 
 def test_a_capacity_that_is_estimated_is_one_for_all_consumers() -> None:
