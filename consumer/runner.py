@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -39,7 +39,7 @@ from consumer.decide.reached import Reached
 from consumer.decide.takeover import ClaimsError, take_over
 from consumer.fetcher import Fetcher
 from consumer.kafka import common_config, fetching_config, reading_config, reporting_config
-from consumer.offsets import GroupOffsets
+from consumer.offsets import COMMIT_LIMIT_S, GroupOffsets
 from consumer.settings import ConsumerSettings
 from consumer.sink import RefusedError, RegistryError, Sink, SinkError, SinkGoneError, TableError
 from consumer.table import last_rows, rows
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 LAST_REPORT_LIMIT_S = 5.0
 """How long the end waits for the last report to arrive."""
+LAST_COMMIT_LIMIT_S = 2 * COMMIT_LIMIT_S
+"""How long it waits for a commit that is under way: for its offsets, and for the end of its transaction."""
 
 log = structlog.get_logger(__name__)
 
@@ -171,6 +173,8 @@ class _Process:
     answers: queue.SimpleQueue[tuple[int, Future[Any]]] = field(default_factory=queue.SimpleQueue)
     asked: set[Future[Any]] = field(default_factory=set)
     """What may not be answered yet, also what nobody waits for any more."""
+    commit: Future[Any] | None = None
+    """The newest one."""
     rows: WeakKeyDictionary[Batch, pa.Table] = field(default_factory=WeakKeyDictionary)
     """Of batches that are not written yet."""
 
@@ -184,6 +188,8 @@ class _Process:
         self.reporter.close(LAST_REPORT_LIMIT_S)
         self.commands.close()
         self.fetcher.close()
+        if self.commit is not None:  # an open transaction has whoever reads next wait until the brokers end it
+            wait([self.commit], LAST_COMMIT_LIMIT_S)
         if all(asked.done() for asked in self.asked):  # else one may be in the middle of a request
             self.offsets.close()
         self.sink.close()
@@ -219,7 +225,7 @@ class _Process:
                 set_aside = partial(self.sink.set_aside, topic, record, reason, epochs)
                 self._ask(ask, lambda: _then(set_aside, topic, record, epochs))
             case actions.Commit(ask=ask, positions=committed):
-                self._ask(ask, lambda: self.offsets.commit(committed))
+                self.commit = self._ask(ask, lambda: self.offsets.commit(committed))
             case actions.StopReading(partitions=partitions):
                 self.fetcher.stop(partitions)
             case actions.ReadFrom(positions=positions):
@@ -243,11 +249,12 @@ class _Process:
                 with suppress(queue.Empty):
                     self.noticed.append(self._answer(*self.answers.get(timeout=seconds)))
 
-    def _ask(self, ask: int, call: Callable[[], object]) -> None:
+    def _ask(self, ask: int, call: Callable[[], object]) -> Future[Any]:
         """Calls it in a thread, and takes note of the answer, if there ever is one."""
         answer: Future[Any] = in_thread(call)
         self.asked = {answer, *(asked for asked in self.asked if not asked.done())}
         answer.add_done_callback(lambda answered: self.answers.put((ask, answered)))
+        return answer
 
     def _answer(self, ask: int, answered: Future[Any]) -> events.Event:
         now = time.monotonic()

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
+from consumer import runner
 from consumer.decide.claims import RELEASED, Committed, claim, writer
 from consumer.decide.out_of_range import PassedOver
 from consumer.runner import ConsumerError, LeaseError, run
@@ -546,6 +547,34 @@ def test_one_that_sleeps_for_longer_than_its_lease_writes_and_commits_nothing_mo
     assert isinstance(ended.exception(PATIENCE_S), LeaseError)
     assert services.rows[ORDERS] == []
     assert services.committed[ORDERS].offset == 0
+
+
+def its_lease_runs_out_during_a_commit(services: Services, begin: Begin) -> Ended:
+    ended = begin(1)
+    services.command(Action.START, ORDERS, ready(services, 1))
+    services.wait_until(lambda: ORDERS in services.committed)
+    services.hold_up("commit", 1)
+    services.ends[ORDERS] = BATCH
+    services.wait_until_held_up("commit", 1)
+    services.clock.set_ahead(1.1 * LEASE_S)
+    return ended
+
+
+def test_one_whose_lease_runs_out_during_a_commit_ends_once_that_is_settled(services: Services, begin: Begin) -> None:
+    """Cut off in its middle, it had its successor wait for 300 s."""
+    ended = its_lease_runs_out_during_a_commit(services, begin)
+    time.sleep(0.3)
+    assert not ended.done()
+    services.let_go("commit", 1)
+    assert isinstance(ended.exception(PATIENCE_S), LeaseError)
+    assert is_committed(services, ORDERS)
+
+
+def test_so_it_does_where_that_is_never_settled(
+    services: Services, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "LAST_COMMIT_LIMIT_S", 0.1)
+    assert isinstance(its_lease_runs_out_during_a_commit(services, begin).exception(PATIENCE_S), LeaseError)
 
 
 def test_no_two_processes_have_one_name(services: Services, begin: Begin) -> None:
