@@ -271,8 +271,8 @@ class Forecast:
         lines = {p: float(outlook.each.lines[place]) for p, place in counting.items() if p in speeds}
         others = math.fsum(speed for p, speed in speeds.items() if p not in lines)
         line = float(together.lines[0])
-        left = max(0.0, line - math.fsum(lines.values()) - others)
-        growth = 1 + left / others if others > 0 else 1.0
+        left = line - math.fsum(lines.values()) - others
+        growth = 1 + left / others if others > 0 and left > ROUNDING * line else 1.0
         comes = {p: lines.get(p, growth * speed) for p, speed in speeds.items()}
         rises = {p: comes[p] - speed for p, speed in speeds.items() if comes[p] > speed}
         room = line + float(margin(together.errors, together.spares)[0]) - math.fsum(comes.values())
