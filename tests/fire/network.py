@@ -4,6 +4,7 @@ What it holds up is not lost. It arrives late, when others may have taken over f
 """
 
 import asyncio
+import socket
 import struct
 import threading
 from collections import defaultdict
@@ -39,8 +40,7 @@ class Network:
         self._passes: dict[str, asyncio.Event] = defaultdict(_set_event)
         """Whether anything moves, for each client by its name."""
         self._over = asyncio.Event()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="network", daemon=True)
+        self._thread: threading.Thread | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -48,12 +48,20 @@ class Network:
         return ",".join(f"{LOOPBACK}:{line.from_port}" for line in self.lines)
 
     def start(self) -> None:
+        """Connections are taken from now on.
+
+        Raises:
+            OSError: a port is taken meanwhile.
+        """
+        listening = [socket.create_server((LOOPBACK, line.from_port)) for line in self.lines]
+        self._thread = threading.Thread(target=self._run, args=[listening], name="network", daemon=True)
         self._thread.start()
-        self._ready.wait()
 
     def stop(self) -> None:
-        """Ends all connections. Does nothing where it was not started."""
-        if self._thread.is_alive():
+        """Ends all connections."""
+        if self._thread is None:
+            self._loop.close()
+        else:
             self._loop.call_soon_threadsafe(self._over.set)
             self._thread.join()
 
@@ -65,16 +73,15 @@ class Network:
         """Everything moves again; first what was held up."""
         self._loop.call_soon_threadsafe(lambda: self._passes[client].set())
 
-    def _run(self) -> None:
+    def _run(self, listening: Sequence[socket.socket]) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
+            runner.run(self._serve(listening))
 
-    async def _serve(self) -> None:
+    async def _serve(self, listening: Sequence[socket.socket]) -> None:
         servers = [
-            await asyncio.start_server(partial(self._connect, line.to_port), LOOPBACK, line.from_port)
-            for line in self.lines
+            await asyncio.start_server(partial(self._connect, line.to_port), sock=each)
+            for line, each in zip(self.lines, listening, strict=True)
         ]
-        self._ready.set()
         await self._over.wait()
         for server in servers:
             server.close()

@@ -100,3 +100,10 @@ def test_who_connects_to_a_broker_that_is_away_is_disconnected(network: Network)
     (line,) = network.lines
     with connected(line, b"anyone") as connection:
         assert connection.recv(1) == b""
+
+
+def test_a_port_that_others_took_meanwhile_is_an_error() -> None:
+    network = Network(1)
+    with socket.create_server((LOOPBACK, network.lines[0].from_port)), pytest.raises(OSError, match="in use"):
+        network.start()
+    network.stop()
