@@ -16,7 +16,7 @@ from brokers.errors import FatalKafkaError
 LONG_TRANSACTIONS = {"transaction.timeout.ms": 300_000}
 """Brokers take whoever exceeds it for gone, and fence it, even if it was they who did not answer. That can take longer
 than the default of a minute; so can, on slow ones, a plan for a thousand consumers, each with a partition of its own.
-Nobody waits for it, as a successor fences first."""
+Nobody waits for it but a successor whom nobody tells whom to fence."""
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 _FORGOTTEN = (KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCER_ID)
