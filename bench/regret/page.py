@@ -45,7 +45,7 @@ def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: f
         (
             "Exact answers",
             f"{'each' if proven else 'NOT each'} the optimum, and proven so: no figure depends on how fast the machine "
-            "is, or on what else it does",
+            "is, or on what else it does; which of several optima is found may depend on the processor",
         ),
         ("Took", f"{seconds / 60:.0f} minutes"),
     ]

@@ -34,7 +34,7 @@ DECIDED = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 SHARES = (1.0, 0.95)
 DECIDED_AHEAD = (0.5, 1.0, 2.0)
 """Each lambda' that is decided with where there is room for what comes."""
-HORIZONS = (1, 3)
+HORIZONS = (1, 3, 5)
 """The steps that are looked ahead."""
 LINE = 4
 """The steps that a line goes through."""
