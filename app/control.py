@@ -18,13 +18,13 @@ from domain.topics import CONTROLLER_PARTITION
 REQUEST_TIMEOUT_S = 15.0
 
 
-def require_parked(topic: str, parked: Iterable[str]) -> None:
-    """Only such a topic can be asked to be read again.
+def require_parked(topic: str, parked_or_on_trial: Iterable[str]) -> None:
+    """Only such a topic can be asked to be tried at once; who asks while it is on trial has its pauses begin anew.
 
     Raises:
-        KcgaError: it is not parked.
+        KcgaError: it is neither parked nor on trial.
     """
-    names = list(parked)
+    names = list(parked_or_on_trial)
     if topic not in names:
         there_are = f"it must be one of {', '.join(names)}" if names else "no topic is"
         raise KcgaError(f"{printable(topic)} is not parked: {there_are}")

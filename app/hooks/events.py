@@ -106,7 +106,7 @@ class Events:
         if claim.standing is None:
             return
         before = self._parked
-        self._parked = {each.topic: each.since for each in claim.standing.parked}
+        self._parked = {each.topic: each.since for each in claim.parked_or_on_trial}
         for each in claim.parked:
             if before.get(each.topic) != each.since:
                 data = each.model_dump(include={"topic", "reason", "since", "until"})

@@ -302,7 +302,7 @@ def _add_control(app: FastAPI, board: Board, ask: Ask | None, token: str | None)
             raise HTTPException(422, f"{where}: {fault['msg'].lower()}") from error
         if asked.topic is not None:
             try:
-                require_parked(asked.topic, (each.topic for each in board.picture().parked))
+                require_parked(asked.topic, board.parked_or_on_trial())
             except KcgaError as error:
                 raise HTTPException(422, str(error)) from error
         try:

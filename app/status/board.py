@@ -7,7 +7,7 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from app.status.health import Health
@@ -85,6 +85,7 @@ class Board(Audience):
         self._fewest_over_time: deque[Sample] = deque(maxlen=SAMPLES)
         self._parked: Set[str] = frozenset()
         """Topics that nobody is to read now."""
+        self._parked_or_on_trial: Collection[str] = ()
         self._lags: Mapping[TopicPartition, Lag] = {}
         self._records: dict[tuple[int, int], bytes] = {}
         """The newest decisions as they were published, compressed."""
@@ -126,6 +127,7 @@ class Board(Audience):
                 case ControllerClaim() if message.epoch == self._epoch:
                     self._claimed_at = at
                     self._parked = {each.topic for each in message.parked}
+                    self._parked_or_on_trial = tuple(each.topic for each in message.parked_or_on_trial)
                 case WriteSpeedReport():
                     self._measured(message, fewest, at)
             self._fold.receive(message, at)
@@ -225,6 +227,11 @@ class Board(Audience):
         with self._changed:
             record = self._records.get((epoch, number))
         return None if record is None else Decision.decode(zlib.decompress(record))
+
+    def parked_or_on_trial(self) -> Collection[str]:
+        """The topics of which nothing has been written since their tables took nothing, as the leader says."""
+        with self._changed:
+            return self._parked_or_on_trial
 
     def came(self, epoch: int, number: int) -> float | None:
         """How fast the partitions that the decision had grow were written in the end, in bytes/s, if that is known."""

@@ -16,10 +16,10 @@ def unpark(
     settings: SettingsFile,
     topic: Annotated[str, typer.Argument(help="Whose table is mended.")],
 ) -> None:
-    """Asks for it, of a controller that has said that the topic is parked.
+    """Asks for it, of a controller that has said that the topic is parked, or on trial.
 
     Raises:
-        KcgaError: the cluster does not answer, no controller has said anything lately, or the topic is not parked.
+        KcgaError: the cluster does not answer, no controller has said anything lately, or the topic is neither.
     """
     loaded = load(settings)
     with recent(loaded) as (told, _):
@@ -27,5 +27,5 @@ def unpark(
     if claim is None:
         topic_of_claims = loaded.topics.metadata
         raise KcgaError(f"no controller has claimed the group on {topic_of_claims} lately: does kcga controller run?")
-    require_parked(topic, (each.topic for each in claim.parked))
+    require_parked(topic, (each.topic for each in claim.parked_or_on_trial))
     print(ask(loaded, ControlAction.UNPARK, topic))  # noqa: T201

@@ -127,7 +127,7 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
 
 def _parked(claim: ControllerClaim) -> tuple[tuple[ParkedTopic, ...], float]:
     """What is parked by it, and when it says so, if there is any."""
-    parked = claim.standing.parked if claim.standing is not None else ()
+    parked = claim.parked_or_on_trial
     return parked, claim.sent_at if parked else 0.0
 
 

@@ -321,6 +321,11 @@ class ControllerClaim(Message):
         """The topics that nobody reads when it is sent."""
         return self.standing.parked_at(self.sent_at) if self.standing is not None else ()
 
+    @property
+    def parked_or_on_trial(self) -> tuple[ParkedTopic, ...]:
+        """The topics whose tables took nothing when they were tried last."""
+        return self.standing.parked if self.standing is not None else ()
+
 
 class ControlAction(StrEnum):
     PAUSE = "pause"

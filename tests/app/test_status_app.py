@@ -14,6 +14,7 @@ from app.status.server import StatusServer
 from domain.messages import ControlAction
 from tests.app.status_messages import HOSTILE, SETTINGS, Clock, claim_with_parked, registry_of, told_board
 from tests.patience import PATIENCE_S
+from tests.sandbox.watch_messages import BEGAN
 
 TOKEN = "a-token-of-some-length"  # noqa: S105
 JSON = {"Content-Type": "application/json"}
@@ -84,6 +85,9 @@ def test_a_parked_topic_can_be_asked_to_be_tried_at_once_and_no_other(asked: Ask
         assert asked.actions == []
         assert ask(action="unpark", topic="orders") == (202, "the controller was asked to unpark orders")
         assert (asked.actions, asked.topics[-1]) == ([ControlAction.UNPARK], "orders")
+        board.heard(claim_with_parked("views", at=BEGAN + 61))
+        assert ask(action="unpark", topic="views")[0] == 202, "it is on trial"
+        assert ask(action="unpark", topic="orders")[0] == 422
 
 
 @pytest.mark.parametrize(

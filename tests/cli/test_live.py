@@ -202,6 +202,9 @@ def test_what_is_parked_is_told_by_status_and_can_be_asked_for(small: Settings, 
     assert "clicks is not parked: it must be one of orders" in str(asked("clicks").exception)
     assert "was asked to unpark orders" in asked("orders").stdout
     assert plan_now(small).parked == {}
+    on_trial = standing.model_copy(update={"parked": (parked.model_copy(update={"until": now - 1}),)})
+    group.say(ControllerClaim(epoch=4, incarnation="a", sequence=2, sent_at=now, standing=on_trial))
+    assert "was asked to unpark orders" in asked("orders").stdout
 
 
 def test_who_asks_for_a_rollout_of_which_nobody_speaks_is_told_so(

@@ -134,6 +134,18 @@ def test_unparked_it_is_on_trial_at_once_and_pauses_begin_anew() -> None:
     assert parking.standing[0].until == at + 21.0
 
 
+def test_unparked_on_trial_its_refusals_of_before_count_for_nothing() -> None:
+    parking = Parking(10.0)
+    parking.heard(100.0, told(for_s=10.0))
+    parking.pass_time(121.0)
+    assert parking.on_trial == {"orders"}
+    parking.unpark(122.0, "orders")
+    parking.heard(123.0, told(for_s=2.5))
+    assert parking.on_trial == {"orders"}, "its table refused before it was mended"
+    parking.heard(132.0, told(for_s=11.5))
+    assert parking.standing[0].until == 132.0 + 20.0, "pauses begin anew"
+
+
 def test_the_next_controller_knows_what_is_parked_and_who_asked_for_it_meanwhile() -> None:
     parking = Parking(10.0)
     parking.heard(100.0, told(for_s=10.0))

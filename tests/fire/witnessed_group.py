@@ -69,7 +69,7 @@ class WitnessedGroup(Group):
         """By the newest claim, also on trial."""
         with recent(self.settings) as (told, _):
             claim = told.claim
-        return claim.standing.parked if claim is not None and claim.standing is not None else ()
+        return claim.parked_or_on_trial if claim is not None else ()
 
     @property
     def held_topics(self) -> set[str]:

@@ -155,7 +155,7 @@ class Onlooker:
         if claim.standing is not None:
             self._is_told_who_exists = True
             self._take_standing(at, claim.standing)
-            decider.parking.inherit(claim.standing.parked, at - claim.sent_at)
+            decider.parking.inherit(claim.parked_or_on_trial, at - claim.sent_at)
             # What still comes of processes that are not counted on any more is late.
             unsealed = {name: may_read.get(name) for name in claim.unsealed}
             decider.group.former.inherit(unsealed, claim.settled, frozenset())
