@@ -18,6 +18,7 @@ from app.errors import KcgaError
 from brokers import log_offsets
 from brokers.clients import NO_COMMITS, PATIENCE
 from brokers.errors import in_one_line
+from brokers.reading import NEW_LEADER
 from domain.group_view.fold import GroupFold, GroupMessage
 from domain.group_view.view import GroupView
 from domain.messages import ConsumerReport, Decision, MessageError, WriteSpeedReport, decode_to_controller
@@ -29,6 +30,7 @@ from sandbox.readers import MostReaders, ReadLog, most_readers
 REQUEST_TIMEOUT_S = 5.0
 _RECEIVE_S = 0.2
 _LOOK_FOR_TOPICS_EVERY_S = 0.5
+_ASK_AGAIN_S = 0.2
 
 log = structlog.get_logger(__name__)
 
@@ -141,12 +143,19 @@ class Observer(Background):
             raise TimeoutError
 
     def _ends(self, partitions: list[tuple[str, int]], deadline: float) -> dict[tuple[str, int], int]:
-        """Up to where each partition can be read."""
+        """Up to where each partition can be read; asked again where it has no leader yet, as a new one for a moment."""
         asked = [TopicPartition(topic, partition) for topic, partition in partitions]
-        told = log_offsets.ends(self._asker, asked, max(0.1, deadline - time.monotonic()))
-        if len(told) < len(asked):
-            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, "nobody tells where a topic ends"))
-        return {(partition.topic, partition.partition): end for partition, end in told.items()}
+        while True:
+            try:
+                told = log_offsets.ends(self._asker, asked, max(0.1, deadline - time.monotonic()))
+                if len(told) < len(asked):
+                    raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, "nobody tells where a topic ends"))
+            except KafkaException as error:
+                if error.args[0].code() not in NEW_LEADER or time.monotonic() > deadline:
+                    raise
+                time.sleep(_ASK_AGAIN_S)
+            else:
+                return {(partition.topic, partition.partition): end for partition, end in told.items()}
 
     def _require_health(self) -> None:
         if self._failure is not None:

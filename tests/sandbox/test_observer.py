@@ -1,15 +1,17 @@
 """The observer on a real broker."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from app.errors import KcgaError
 from app.topics import Cluster
+from brokers import log_offsets
 from domain.group_view.view import GroupView
 from domain.messages import ConsumerState, ControllerClaim
+from domain.partitions import TopicPartition
 from domain.topics import TopicNames
 from sandbox.observer import Observer
 from tests.patience import PATIENCE_S, wait_until
@@ -130,6 +132,31 @@ def test_topics_that_are_created_later_are_read_from_their_beginning(broker: Sha
         publish(broker, names.write_speed, write_speeds(BEGAN, {"orders-0": 5.0}).encode())
         observer.catch_up(PATIENCE_S)
         assert observer.snapshot().total_speed == 5.0
+
+
+def test_partitions_that_have_no_leader_yet_are_waited_for(
+    broker: SharedBroker, topics: TopicNames, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(broker, topics.write_speed, write_speeds(BEGAN, {"orders-0": 5.0}).encode())
+    ends, asked = log_offsets.ends, []
+
+    def leaderless_at_first(
+        reader: Consumer, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> dict[TopicPartition, int]:
+        asked.append(partitions)
+        if len(asked) == 1:
+            raise KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
+        told = ends(reader, partitions, timeout_s)
+        return told if len(asked) > 2 else dict(list(told.items())[1:])
+
+    monkeypatch.setattr(log_offsets, "ends", leaderless_at_first)
+    with Observer(broker.bootstrap_servers, names=topics) as observer:
+        observer.catch_up(PATIENCE_S)
+        assert observer.snapshot().total_speed == 5.0
+        assert len(asked) == 3
+        asked.clear()
+        with pytest.raises(KcgaError, match=r"within 0 s: .*[Ll]eader"):
+            observer.catch_up(0)
 
 
 def test_messages_sent_in_transactions_are_caught_up_with(
