@@ -12,7 +12,6 @@ import pytest
 import structlog
 
 from app.topics import Cluster
-from cli.live.recent import recent
 from domain.messages import RolloutStanding
 from sandbox.services import Services
 from tests.archives import unpack
@@ -82,8 +81,8 @@ def change(group: WitnessedGroup, before: str, after: str) -> None:
 
 
 def rollout_of(group: WitnessedGroup) -> RolloutStanding:
-    with recent(group.settings) as (told, _):
-        return told.rollout or RolloutStanding()
+    claim = group.witness.claim
+    return (claim.rollout if claim is not None else None) or RolloutStanding()
 
 
 def replaced(group: WitnessedGroup, before: dict[int, int]) -> bool:

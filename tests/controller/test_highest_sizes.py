@@ -3,12 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.decide.highest_sizes import BUCKETS, HighestSizes
+from controller.decide.highest_sizes import BUCKETS, LEAST_S, HighestSizes
 from controller.decide.sizes import Size
 from domain.partitions import TopicPartition
 
 P, Q = TopicPartition("orders", 0), TopicPartition("orders", 1)
-STEPS = st.lists(st.tuples(st.floats(0, 40), st.floats(0, 100)), min_size=1, max_size=60)
+PASSED_S = st.just(0.0) | st.floats(1000 * LEAST_S, 40)
+"""From one moment to the next: the same one, or a later one that can be told from it."""
+STEPS = st.lists(st.tuples(PASSED_S, st.floats(0, 100)), min_size=1, max_size=60)
 
 
 @given(window_s=st.floats(0, 100), steps=STEPS)

@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as Position
 
 from brokers import log_offsets
 from domain.assignment import ConsumerId
-from domain.messages import ConsumerReport, ConsumerState, MessageError, decode_to_controller
+from domain.messages import ConsumerReport, ConsumerState, ControllerClaim, MessageError, decode_to_controller
 from domain.partitions import TopicPartition
 from domain.topics import CONTROLLER_PARTITION
 from sandbox.readers import MostReaders, ReadLog, gaps_s, most_readers
@@ -74,6 +74,7 @@ class Witness:
         self._newest: dict[ConsumerId, ConsumerReport] = {}
         self.reasons: set[str] = set()
         """All that reports have told: what is amiss, and what was passed over."""
+        self._claim: ControllerClaim | None = None
 
     def _connect(self) -> None:
         self._reports = Consumer({**self._client, "group.id": "witness"})
@@ -99,8 +100,14 @@ class Witness:
         """Of each partition, from the last record that one reader read to the first that the next one did."""
         return gaps_s(self._reads.stints)
 
+    @property
+    def claim(self) -> ControllerClaim | None:
+        """The newest of the newest controller."""
+        self.listen()
+        return self._claim
+
     def listen(self) -> None:
-        """Takes in all reports that have come."""
+        """Takes in all that has come."""
         came = AT_ONCE
         while came == AT_ONCE:
             records = self._reports.consume(AT_ONCE, 0.5)
@@ -112,8 +119,11 @@ class Witness:
                     message = decode_to_controller(record.value())
                 except MessageError:
                     continue
-                if isinstance(message, ConsumerReport):
-                    self._take(by_brokers_clock(message, record.timestamp()[1] / 1000))
+                match message:
+                    case ConsumerReport():
+                        self._take(by_brokers_clock(message, record.timestamp()[1] / 1000))
+                    case ControllerClaim():
+                        self._claim = max(self._claim or message, message, key=lambda each: (each.epoch, each.sequence))
 
     def _take(self, report: ConsumerReport) -> None:
         self._reads.add(report)

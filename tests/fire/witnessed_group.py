@@ -7,7 +7,6 @@ from pathlib import Path
 
 from app.settings import Settings
 from bench.stepped_load import nothing
-from cli.live.recent import recent
 from consumer.verify import verify
 from domain.assignment import ConsumerId
 from domain.messages import ParkedTopic
@@ -67,8 +66,7 @@ class WitnessedGroup(Group):
     @property
     def parked(self) -> tuple[ParkedTopic, ...]:
         """By the newest claim, also on trial."""
-        with recent(self.settings) as (told, _):
-            claim = told.claim
+        claim = self.witness.claim
         return claim.parked_or_on_trial if claim is not None else ()
 
     @property
