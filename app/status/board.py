@@ -7,7 +7,7 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from app.status.health import Health
@@ -83,9 +83,8 @@ class Board(Audience):
         """When speeds came last, by the clock here."""
         self._fewest: int | None = None
         self._fewest_over_time: deque[Sample] = deque(maxlen=SAMPLES)
-        self._parked: Set[str] = frozenset()
-        """Topics that nobody is to read now."""
-        self._parked_or_on_trial: Collection[str] = ()
+        self._claim: ControllerClaim | None = None
+        """The newest of this controller's own."""
         self._lags: Mapping[TopicPartition, Lag] = {}
         self._records: dict[tuple[int, int], bytes] = {}
         """The newest decisions as they were published, compressed."""
@@ -125,9 +124,7 @@ class Board(Audience):
             at = self._clock() if came_at is None else came_at
             match message:
                 case ControllerClaim() if message.epoch == self._epoch:
-                    self._claimed_at = at
-                    self._parked = {each.topic for each in message.parked}
-                    self._parked_or_on_trial = tuple(each.topic for each in message.parked_or_on_trial)
+                    self._claimed_at, self._claim = at, message
                 case WriteSpeedReport():
                     self._measured(message, fewest, at)
             self._fold.receive(message, at)
@@ -178,7 +175,8 @@ class Board(Audience):
         self._version += 1
 
     def _bound(self, speeds: WriteSpeeds) -> int | None:
-        parked = self._parked
+        claim = self._claim
+        parked = {each.topic for each in claim.parked} if claim is not None else frozenset()
         counted = {p: speed for p, speed in speeds.bytes_per_s.items() if p.topic not in parked}
         if not counted:
             return None
@@ -228,10 +226,11 @@ class Board(Audience):
             record = self._records.get((epoch, number))
         return None if record is None else Decision.decode(zlib.decompress(record))
 
-    def parked_or_on_trial(self) -> Collection[str]:
+    def parked_or_on_trial(self) -> list[str]:
         """The topics of which nothing has been written since their tables took nothing, as the leader says."""
         with self._changed:
-            return self._parked_or_on_trial
+            claim = self._claim
+        return [each.topic for each in claim.parked_or_on_trial] if claim is not None else []
 
     def came(self, epoch: int, number: int) -> float | None:
         """How fast the partitions that the decision had grow were written in the end, in bytes/s, if that is known."""
