@@ -99,8 +99,9 @@ class WitnessedGroup(Group):
         self.converges("everything is read")
         assert all(child.running for child in self.children.values())
         accounts = verify(spark.remote, self.settings.consumer.lake_root, self._topics).values()
-        in_lake, load = sum(account.distinct_offsets for account in accounts), self.load
-        assert in_lake == self.in_kafka == load.acknowledged > 0, (in_lake, self.in_kafka, load.acknowledged, accounts)
-        assert load.unacknowledged == 0
+        in_lake, in_kafka = sum(account.distinct_offsets for account in accounts), self.in_kafka
+        acknowledged = self.load.acknowledged
+        assert self.load.unacknowledged == 0
+        assert in_lake == in_kafka == acknowledged > 0, (in_lake, in_kafka, acknowledged, accounts)
         assert sum(account.doubled for account in accounts) == 0
         assert self.witness.most_readers.count == 1, self.witness.most_readers
