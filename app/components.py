@@ -89,8 +89,9 @@ def control(
     from controller.kafka import DeposedError, KafkaLink
     from controller.runner import run
 
-    # A search that loads what it needs has less time for the plan: it is there before the first one.
-    threading.Thread(target=solver.load, name="kcga-solver-load", daemon=True).start()
+    # A search that loads what it needs has less time for the plan: it is there before the first one. No daemon, for a
+    # process that ends while native code is loaded crashes.
+    threading.Thread(target=solver.load, name="kcga-solver-load").start()
     cluster = _cluster(settings)
     require_no_topics_before(settings, cluster)
     kafka = settings.kafka

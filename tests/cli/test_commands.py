@@ -133,6 +133,26 @@ def test_a_password_that_is_not_there_is_a_usage_error(component: str, tmp_path:
     assert_clear_error(done, 2, "kafka.client", "sasl.username and sasl.password must be set")
 
 
+SLOWLY_LOADED = """
+import sys, time
+import solver
+from cli.main import main
+def load():
+    time.sleep(3)
+    print("the solver is loaded", file=sys.stderr)
+solver.load = load
+main()
+"""
+
+
+def test_a_controller_that_is_refused_does_not_end_while_native_code_is_loaded(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(SETTINGS.format(servers="127.0.0.1:1") + '[kafka.client]\n"security.protocol" = "SASL_SSL"\n')
+    program = [sys.executable, "-c", SLOWLY_LOADED, "controller", "--settings", str(file)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert_clear_error(done, 2, "kafka.client", "the solver is loaded")
+
+
 def test_a_topic_that_does_not_exist_is_named(broker: SharedBroker, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(SETTINGS.format(servers=broker.bootstrap_servers))
