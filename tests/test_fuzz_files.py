@@ -76,8 +76,7 @@ def _everything_is_loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
         for content in (CSV[name], gzip.compress(CSV[name]), b"topic\n\xff", b'{"assignment": 1}'):
             refused_or_read(read, folder / name, content)
     refused_or_read(load, folder / "settings.toml", b"[monitor]\ntopics = 1\n")
-    for zone in ("Europe/Lisbon", "Europe/Lisboa", "Lisboa"):  # where there is none, it is looked for in a package
-        refused_or_read(load, folder / "settings.toml", SETTINGS.replace("Europe/Lisbon", zone).encode())
+    refused_or_read(load, folder / "settings.toml", SETTINGS.encode())
 
 
 def refused_or_read(read: Reader, file: Path, content: bytes) -> None:
