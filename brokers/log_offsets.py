@@ -14,6 +14,7 @@ from contextlib import suppress
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException
 from confluent_kafka import TopicPartition as Position
 
+from brokers.reading import NEW_LEADER
 from domain.partitions import OffsetRange, TopicPartition
 
 _FIRST_SHARE = 0.3
@@ -79,9 +80,15 @@ def _offsets(
     left_s = max(_LEAST_S, deadline - time.monotonic())
     with ThreadPoolExecutor(max(len(led), 1)) as threads:
         answers = [threads.submit(reader.offsets_for_times, of_leader, left_s) for of_leader in led.values()]
-    if led and (error := answers[0].exception()) and all(answer.exception() for answer in answers):
-        raise error
+    errors = [error for answer in answers if (error := answer.exception())]
+    if led and len(errors) == len(answers) and not any(map(_answers, errors)):
+        raise errors[0]
     return _by_partition(position for answer in answers if not answer.exception() for position in answer.result())
+
+
+def _answers(error: BaseException) -> bool:
+    """Whether a broker says that it does not lead what it is asked about, as of a new partition for a moment."""
+    return isinstance(error, KafkaException) and error.args[0].code() in NEW_LEADER
 
 
 def _by_partition(told: Iterable[Position]) -> dict[TopicPartition, int]:

@@ -18,7 +18,6 @@ from app.errors import KcgaError
 from brokers import log_offsets
 from brokers.clients import NO_COMMITS, PATIENCE
 from brokers.errors import in_one_line
-from brokers.reading import NEW_LEADER
 from domain.group_view.fold import GroupFold, GroupMessage
 from domain.group_view.view import GroupView
 from domain.messages import ConsumerReport, Decision, MessageError, WriteSpeedReport, decode_to_controller
@@ -146,16 +145,12 @@ class Observer(Background):
         """Up to where each partition can be read; asked again where it has no leader yet, as a new one for a moment."""
         asked = [TopicPartition(topic, partition) for topic, partition in partitions]
         while True:
-            try:
-                told = log_offsets.ends(self._asker, asked, max(0.1, deadline - time.monotonic()))
-                if len(told) < len(asked):
-                    raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, "nobody tells where a topic ends"))
-            except KafkaException as error:
-                if error.args[0].code() not in NEW_LEADER or time.monotonic() > deadline:
-                    raise
-                time.sleep(_ASK_AGAIN_S)
-            else:
+            told = log_offsets.ends(self._asker, asked, max(0.1, deadline - time.monotonic()))
+            if len(told) == len(asked):
                 return {(partition.topic, partition.partition): end for partition, end in told.items()}
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            time.sleep(_ASK_AGAIN_S)
 
     def _require_health(self) -> None:
         if self._failure is not None:

@@ -24,7 +24,7 @@ from monitor.group_commits import GroupCommits
 from sandbox.load_profile import Course, LoadProfile
 from sandbox.services import Services
 from sandbox.settings_file import settings_text
-from tests.patience import PATIENCE_S, wait_until
+from tests.patience import wait_until
 
 log = structlog.get_logger()
 
@@ -121,7 +121,18 @@ class Group(ABC):
     @property
     def in_kafka(self) -> int:
         """How many records there are: all were written without transactions, and none was deleted."""
-        return sum(log_offsets.ends(self.reader, self.partitions, PATIENCE_S).values())
+        return sum(self.ends(self.partitions).values())
+
+    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where each of them ends; those whose broker does not tell for a moment are waited for."""
+        ends: dict[TopicPartition, int] = {}
+
+        def are_known() -> bool:
+            ends.update(log_offsets.ends(self.reader, partitions, ANSWERS_WITHIN_S))
+            return len(ends) == len(partitions)
+
+        self.wait("the brokers tell where each partition ends", are_known)
+        return ends
 
     def converges(self, what: str) -> None:
         """Waits until each partition is read by the one who shall, and what was written so far is in the lake."""
@@ -131,15 +142,11 @@ class Group(ABC):
         self, partitions: Sequence[TopicPartition], what: str, condition: Callable[[], bool] = lambda: True
     ) -> None:
         """Waits until it is so, and what these partitions had when this began is in the lake."""
-        written: dict[TopicPartition, int] = {}
+        written = self.ends(partitions)
 
         def has_read() -> bool:
-            if len(written) < len(partitions):
-                written.update(log_offsets.ends(self.reader, partitions, ANSWERS_WITHIN_S))
             committed = self.commits.offsets(partitions, ANSWERS_WITHIN_S)
-            return len(written) == len(partitions) and all(
-                (committed.get(partition) or 0) >= end for partition, end in written.items()
-            )
+            return all((committed.get(partition) or 0) >= end for partition, end in written.items())
 
         self.wait(what, lambda: condition() and has_read())
 
