@@ -248,11 +248,6 @@ class Decider:
         """What partitions are foreseen to be written at, at the horizon, by what was proven; in bytes/s."""
         return {} if self._forecast is None else self._forecast.upper(self.horizon.seconds, self.desired)
 
-    @property
-    def _foreseen(self) -> Mapping[TopicPartition, float]:
-        """The same, with what those lead to that are on a climb."""
-        return {} if self._climb is None else {**self._climb.most(self.horizon.acting_s), **self._proven}
-
     def _grown(
         self, sizes: Mapping[TopicPartition, Size], foreseen: Mapping[TopicPartition, float]
     ) -> Mapping[TopicPartition, Size]:
@@ -367,7 +362,9 @@ class Decider:
             sizes = {partition: then.sizes.get(partition, size) for partition, size in now.sizes.items()}
             highest = {partition: then.highest.get(partition, size) for partition, size in now.highest.items()}
             forced = question.grounds is DecisionKind.FORCED
-            question = pose(replace(now, sizes=sizes, highest=highest), self.settings, forced=forced)
+            climbing = {partition: size for partition, size in then.climbing.items() if partition in sizes}
+            now = replace(now, sizes=sizes, highest=highest, climbing=climbing)
+            question = pose(now, self.settings, forced=forced)
             solution = replace(solution, status=Status.FEASIBLE, lower_bound=0.0)
         question, plan = self._made_possible(question, solution.assignment, solution.classes)
         plan = Assignment({p: c for p, c in plan.items() if p in question.problem.speeds})
@@ -412,11 +409,14 @@ class Decider:
         unweighed = self._lost.keys() & wanted - self.sizes.keys()
         present = {} if self.rests(at) else {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
         current = Assignment({p: c for p, c in self.desired.items() if p in readers})
-        foreseen = self._foreseen
+        proven = self._proven
+        climbing = {} if self._climb is None else {**self._climb.most(self.horizon.acting_s), **proven}
+        with_climb = self._grown(present, climbing)
         return Situation(
             triggers=why,
-            sizes=self._grown(present, foreseen),
-            highest=self._grown(self.restraints.highest.over(present), foreseen),
+            sizes=self._grown(present, proven),
+            climbing={p: with_climb[p] for p in climbing.keys() & present.keys()},
+            highest=self._grown(self.restraints.highest.over(present), climbing),
             foresight=self.foresight,
             measured_at=self._measured_at,
             current=current,

@@ -4,10 +4,10 @@ Where the assignment cannot stay as it is, the plan is forced: it is made for th
 grows at once, and it never has fewer consumers than there are, nor cheaper ones. Where it can stay, only a plan whose
 consumers cost less can be cheaper (nothing else makes up for a migration), so it is made for the highest sizes of the
 scale-down window, which must fit. Sizes are with what is foreseen to come until a plan is carried out: the group grows
-before it is too late, and does not shrink into a climb; and where most partitions are foreseen to grow, a forced plan
-need not leave as much room for growth. A paused controller only gives partitions that nobody reads to
-somebody: all others are immovable. For a while after a consumer could not be created, there are to be no more consumers
-than there could be, and none of a class of which there is none.
+before it is too late, and does not shrink into a climb, though a climb alone forces no plan; and where most partitions
+are foreseen to grow, a forced plan need not leave as much room for growth. A paused controller only gives partitions
+that nobody reads to somebody: all others are immovable. For a while after a consumer could not be created, there are to
+be no more consumers than there could be, and none of a class of which there is none.
 """
 
 import math
@@ -53,6 +53,9 @@ class Situation:
     """An operator asked for a plan."""
     limit: CreationLimit | None = None
     """What holds now because a consumer could not be created."""
+    climbing: Mapping[TopicPartition, Size] = field(default_factory=dict)
+    """What those of `sizes` lead to that are on a climb: it may end at once and is no reason for a plan, but one that
+    is made is for that."""
     planned: Assignment | None = None
     """Who reads what once the plan under way is carried out; None for `current`."""
     scheduled: int = 0
@@ -124,16 +127,16 @@ def _kept(situation: Situation, speeds: Iterable[TopicPartition]) -> Assignment:
 
 def pose(situation: Situation, settings: ControllerSettings, *, forced: bool = False) -> Question:
     """The question that the situation asks; `forced`: what was to be read at once has been placed by rule."""
-    sizes = situation.sizes
+    sizes = {**situation.sizes, **situation.climbing}
     most = _most_consumers(situation, settings)
     limit = situation.limit if most < min(settings.max_consumers, len(sizes)) else None
     fewest = max(settings.min_consumers, situation.scheduled)
     settings = settings.model_copy(update={"max_consumers": most, "min_consumers": fewest})
-    present = _problem(situation, settings, sizes)
     kept = _kept(situation, sizes)
-    broken = evaluate(present, kept).violations
+    broken = evaluate(_problem(situation, settings, situation.sizes), kept).violations
     if situation.manual:
-        return Question(situation, DecisionKind.MANUAL, present, sizes, broken, limit)
+        problem = _problem(situation, settings, sizes)
+        return Question(situation, DecisionKind.MANUAL, problem, sizes, broken, limit)
     if not broken and not forced:
         problem = _problem(situation, settings, situation.highest)
         return Question(situation, DecisionKind.VOLUNTARY, problem, situation.highest, broken, limit)
@@ -141,7 +144,7 @@ def pose(situation: Situation, settings: ControllerSettings, *, forced: bool = F
         problem = _problem(situation, settings, sizes, immovable=kept)
     else:
         there_are = len(situation.current.consumers)
-        keeping = _kept_busy(situation, settings) if there_are <= most else frozenset[TopicPartition]()
+        keeping = _kept_busy(situation, settings, sizes) if there_are <= most else frozenset[TopicPartition]()
         packing = settings.packing_ahead if situation.foresees_most else settings.packing
         problem = _problem(situation, settings, sizes, packing=packing, at_least=there_are, keeping=keeping)
     return Question(situation, DecisionKind.FORCED, problem, sizes, broken, limit)
@@ -163,18 +166,20 @@ def with_room(
     return {partition: consumer for partition, consumer in pins.items() if consumer in {*consumers, *others}}
 
 
-def _kept_busy(situation: Situation, settings: ControllerSettings) -> frozenset[TopicPartition]:
+def _kept_busy(
+    situation: Situation, settings: ControllerSettings, sizes: Mapping[TopicPartition, Size]
+) -> frozenset[TopicPartition]:
     """What keeps a partition with each consumer that could make way for a cheaper one: the fastest that it can read."""
     kept = set()
     cheapest = min(each.price for each in settings.every_class)
     largest = max(each.capacity for each in settings.every_class)
     for consumer, held in situation.current.by_consumer.items() if settings.classes else ():
         of = settings.class_named(situation.class_names.get(consumer, ORDINARY))
-        movable = [p for p in held if p in situation.sizes and p not in settings.pins]
-        fastest = max(movable, key=lambda p: situation.sizes[p].total, default=None)
+        movable = [p for p in held if p in sizes and p not in settings.pins]
+        fastest = max(movable, key=lambda p: sizes[p].total, default=None)
         if fastest is None or of.price <= cheapest:
             continue
-        if situation.sizes[fastest].total <= of.capacity or of.capacity == largest:
+        if sizes[fastest].total <= of.capacity or of.capacity == largest:
             kept.add(fastest)
     return frozenset(kept)
 

@@ -33,6 +33,7 @@ def decided(
     *,
     backlogs: Mapping[int, float] | None = None,
     highest: Mapping[int, float] | None = None,
+    climbing: Mapping[int, float] | None = None,
     gone: Mapping[int, int] | None = None,
     paused: bool = False,
     manual: bool = False,
@@ -45,6 +46,9 @@ def decided(
         triggers=(REPLAN,) if manual else (WHY,),
         sizes=sizes,
         highest={p(number): Size(speed) for number, speed in (highest or speeds).items()},
+        climbing={
+            p(n): sizes[p(n)].growing_to(speed, settings.consumer_capacity) for n, speed in (climbing or {}).items()
+        },
         measured_at=99.0,
         current=Assignment({p(number): consumer for number, consumer in current.items()}),
         gone={p(number): consumer for number, consumer in (gone or {}).items()},
@@ -101,6 +105,16 @@ def test_what_may_be_left_to_gain_is_priced_as_migration_is_and_never_a_consumer
     )
     question = pose(situation, SETTINGS.model_copy(update={"migration_weight": weight, "rscore_tolerance": 0.01}))
     assert question.problem.absolute_gap == pytest.approx(gap)
+
+
+def test_a_climb_forces_no_plan_and_one_that_is_forced_is_made_for_where_it_leads() -> None:
+    climbing = {0: 80.0, 1: 60.0}
+    decision = decided({0: 45, 1: 35}, {0: 1, 1: 1}, climbing=climbing)
+    assert decision.grounds is DecisionKind.VOLUNTARY
+    assert not decision.carried_out
+    decision = decided({0: 45, 1: 60, 2: 10}, {0: 1, 1: 1, 2: 1}, climbing=climbing | {2: 20.0})
+    assert decision.grounds is DecisionKind.FORCED
+    assert [(entry.speed, entry.foreseen) for entry in decision.assignment] == [(80, 35), (60, 0), (20, 10)]
 
 
 def test_a_partition_leaves_a_consumer_that_was_above_its_capacity() -> None:
