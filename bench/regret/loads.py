@@ -95,3 +95,5 @@ LOADS: Mapping[str, Callable[[int, int, int], Floats]] = {
     "steps": _steps,
 }
 """By name: partitions, steps and seed in, the size of each partition (columns) at each step (rows) out."""
+PAST: Mapping[str, int] = {"diurnal weeks": WEEK}
+"""The steps that whoever looks back has of a load, before those that are replayed."""

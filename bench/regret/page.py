@@ -11,8 +11,7 @@ from bench.regret.policies import (
     DECIDED,
     DECIDED_AHEAD,
     HORIZONS,
-    LINE,
-    LOOKS,
+    LINES,
     SHARES,
     WARM_UP,
     WEIGHTS,
@@ -20,6 +19,7 @@ from bench.regret.policies import (
     Span,
     ahead,
     exact,
+    looks,
 )
 from heuristics import HEURISTICS
 
@@ -58,10 +58,11 @@ def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: f
         "step takes at least.",
         "`exact@x` decides each step with lambda x, to its optimum, whatever lambda is paid. `lambda'` is the x, and "
         "`share` the share of a consumer up to which it is given partitions, that cost least on the *other* seeds of "
-        "the load: a policy that knows what kind of load it has, and no more. `known`, `line` and `day` decide with a "
-        "lambda' and leave room for what all partitions together are to grow by in the next steps, both chosen in the "
-        "same way: `known` knows it, and so shows what the best forecast would gain; `line` goes by the line through "
-        f"the newest {LINE} steps, and `day` by what came at this time of the day before.",
+        "the load: a policy that knows what kind of load it has, and no more. `known`, `line`, `day` and `week` decide "
+        "with a lambda' and leave room for what all partitions together are to grow by in the next steps, both chosen "
+        "in the same way: `known` knows it, and so shows what the best forecast would gain; `line` goes by the line "
+        f"through the newest {' or '.join(map(str, LINES))} steps, `day` by what came at this time of the day before, "
+        "`week` of the week before, and `forecast` by whichever of these three was best on the other seeds.",
         run_facts("bench.regret", before, facts),
     ]
     for load, of_load in loads.items():
@@ -72,7 +73,7 @@ def page_of(outcomes: Sequence[Outcome], options: argparse.Namespace, seconds: f
 def _of_load(outcomes: Sequence[Outcome]) -> list[str]:
     plain = [exact(weight) for weight in DECIDED]
     filled = [exact(*each) for each in product(DECIDED, SHARES)]
-    looking = {look: [*plain, *(ahead(*each) for each in product(DECIDED_AHEAD, [look], HORIZONS))] for look in LOOKS}
+    looking = looking_ahead(outcomes[0].load)
     headings = ["lambda", *(f"{weight:g}" for weight in WEIGHTS)]
 
     def regrets(pick: Mapping[float, Sequence[str]]) -> list[str]:
@@ -96,7 +97,10 @@ def _of_load(outcomes: Sequence[Outcome]) -> list[str]:
         "exact@lambda": {weight: [exact(weight)] * len(outcomes) for weight in WEIGHTS},
         "exact@lambda'": {weight: chosen(outcomes, weight, plain) for weight in WEIGHTS},
         _WITH_SHARE: {weight: chosen(outcomes, weight, filled) for weight in WEIGHTS},
-        **{f"exact@lambda'/{look}": {w: chosen(outcomes, w, looking[look]) for w in WEIGHTS} for look in LOOKS},
+        **{
+            f"exact@lambda'/{how}": {w: chosen(outcomes, w, [*plain, *names]) for w in WEIGHTS}
+            for how, names in looking.items()
+        },
     }
     others = {name: picks[name] for name in list(picks)[1:]} | {name: always(name) for name in filled}
     sections = [
@@ -120,6 +124,15 @@ def _of_load(outcomes: Sequence[Outcome]) -> list[str]:
         *([name, *regrets(always(name))] for name in HEURISTICS),
     ]
     return ["Regret, in percent of the bound:", markdown_table(headings, rows), *sections]
+
+
+def looking_ahead(load: str) -> dict[str, list[str]]:
+    """The policies that look ahead, by how they do."""
+    by_kind: dict[str, list[str]] = {}
+    for look in looks(load):
+        kind, _, _ = look.partition(" ")
+        by_kind.setdefault(kind, []).extend(ahead(*each) for each in product(DECIDED_AHEAD, [look], HORIZONS))
+    return {**by_kind, "forecast": [name for kind, names in by_kind.items() if kind != "known" for name in names]}
 
 
 def _names(policies: Sequence[str]) -> str:

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, product
 from typing import Self
 
 import numpy as np
 
 from bench.regret.foresight import bound, plan
-from bench.regret.loads import DAY, LOADS
+from bench.regret.loads import DAY, LOADS, PAST, WEEK
 from bench.regret.trajectories import Floats, Trajectory, Window
 from cli.files.stream_file import Measurement
 from cli.packing.engine_spec import EngineSpec
@@ -36,7 +37,7 @@ DECIDED_AHEAD = (0.5, 1.0, 2.0)
 """Each lambda' that is decided with where there is room for what comes."""
 HORIZONS = (1, 3, 5)
 """The steps that are looked ahead."""
-LINE = 4
+LINES = (3, 4)
 """The steps that a line goes through."""
 LEAST_SHARE = 0.6
 """A consumer is packed up to that at least, however much is to come."""
@@ -125,25 +126,35 @@ def known(sizes: Floats, horizon: int) -> Floats:
     return growth
 
 
-def by_line(sizes: Floats, horizon: int) -> Floats:
-    """The same by the line through the newest `LINE` steps, where that rises."""
+def by_line(steps: int, sizes: Floats, horizon: int) -> Floats:
+    """The same by the line through so many of the newest steps, where that rises."""
     totals = sizes.sum(axis=1)
     slopes = np.zeros(len(totals))
-    places = np.arange(LINE) - (LINE - 1) / 2
-    slopes[LINE - 1 :] = np.lib.stride_tricks.sliding_window_view(totals, LINE) @ places / (places @ places)
+    places = np.arange(steps) - (steps - 1) / 2
+    slopes[steps - 1 :] = np.lib.stride_tricks.sliding_window_view(totals, steps) @ places / (places @ places)
     growth: Floats = 1 + np.maximum(0.0, horizon * slopes) / totals
     return growth
 
 
-def by_day(sizes: Floats, horizon: int) -> Floats:
-    """The same as it was at this time of the day before."""
+def as_before(steps: int, sizes: Floats, horizon: int) -> Floats:
+    """The same as it was so many steps before, where that is known."""
     growth = np.ones(len(sizes))
-    growth[DAY:] = known(sizes, horizon)[:-DAY]
+    growth[steps:] = known(sizes, horizon)[:-steps]
     return growth
 
 
-LOOKS: Mapping[str, Callable[[Floats, int], Floats]] = {"known": known, "line": by_line, "day": by_day}
+LOOKS: Mapping[str, Callable[[Floats, int], Floats]] = {
+    "known": known,
+    **{f"line {steps}": partial(by_line, steps) for steps in LINES},
+    "day": partial(as_before, DAY),
+    "week": partial(as_before, WEEK),
+}
 """What tells how much is to come."""
+
+
+def looks(load: str) -> list[str]:
+    """Those of a load: weeks are looked back at where weeks are alike."""
+    return [look for look in LOOKS if look != "week" or PAST.get(load, 0) >= WEEK]
 
 
 def fewest_consumers(row: Floats) -> int:
@@ -297,17 +308,19 @@ def exact(weight: float, share: float = 1.0) -> str:
 
 
 def ahead(weight: float, look: str, horizon: int) -> str:
-    return f"{exact(weight)} {look} {horizon}"
+    return f"{exact(weight)} {look} for {horizon}"
 
 
 def perform(job: Job) -> Outcome:
-    sizes = LOADS[job.load](job.partitions, WARM_UP + job.span.steps, job.seed)
+    past = PAST.get(job.load, 0)
+    whole = LOADS[job.load](job.partitions, past + WARM_UP + job.span.steps, job.seed)
+    sizes = whole[past:]
     names = [*HEURISTICS, *(exact(*each) for each in product(DECIDED, SHARES))]
     courses = {name: replay(name, sizes, job.seed) for name in names}
-    for look, growing in LOOKS.items():
-        for weight, horizon in product(DECIDED_AHEAD, HORIZONS):
-            course = replay(exact(weight), sizes, job.seed, growing(sizes, horizon))
-            courses[ahead(weight, look, horizon)] = course
+    for look, horizon in product(looks(job.load), HORIZONS):
+        growth = LOOKS[look](whole, horizon)[past:]
+        for weight in DECIDED_AHEAD:
+            courses[ahead(weight, look, horizon)] = replay(exact(weight), sizes, job.seed, growth)
     first = [courses[name] for name in ("mwf", *(exact(weight) for weight in DECIDED))]
     return Outcome(
         load=job.load,

@@ -14,17 +14,18 @@ from hypothesis import strategies as st
 from bench.figures import interval
 from bench.regret.__main__ import main
 from bench.regret.foresight import Bound, Covering, bound, plan
-from bench.regret.loads import DAY, LOADS
+from bench.regret.loads import DAY, LOADS, PAST, WEEK
 from bench.regret.policies import (
     WARM_UP,
     WEIGHTS,
     Span,
-    by_day,
+    as_before,
     by_line,
     fewest_consumers,
     followed,
     known,
     least,
+    looks,
     replay,
     trajectories,
 )
@@ -189,16 +190,30 @@ def test_what_two_windows_share_is_counted_once() -> None:
     assert prices.tolist() == [1.0] * 7
 
 
-def test_what_is_to_come_is_known_or_goes_on_along_a_line_or_comes_as_the_day_before() -> None:
+def test_what_is_to_come_is_known_or_goes_on_along_a_line_or_comes_as_before() -> None:
     totals = [10.0, 11, 12, 13, 14, 10, 10]
     sizes = np.array([[total / 2] * 2 for total in totals])
     assert (known(sizes, 1) * totals).tolist() == pytest.approx([11, 12, 13, 14, 14, 10, 10])
     assert (known(sizes, 3) * totals).tolist() == pytest.approx([13, 14, 14, 14, 14, 10, 10])
     # Through 10, 11, 12, 13 it rises by 1; through 12, 13, 14, 10 it falls.
-    assert (by_line(sizes, 2) * totals).tolist() == pytest.approx([10, 11, 12, 15, 16, 10, 10])
-    day = np.array(totals)[:, None].repeat(2, axis=1)[np.arange(2 * DAY) % DAY % len(totals)]
-    assert by_day(day, 2)[:DAY].tolist() == [1.0] * DAY
-    assert by_day(day, 2)[DAY:].tolist() == known(day, 2)[:DAY].tolist()
+    assert (by_line(4, sizes, 2) * totals).tolist() == pytest.approx([10, 11, 12, 15, 16, 10, 10])
+    again = sizes[np.arange(12 + len(sizes)) % 12 % len(sizes)]
+    assert as_before(12, again, 2)[:12].tolist() == [1.0] * 12
+    assert as_before(12, again, 2)[12:].tolist() == known(again, 2)[: len(sizes)].tolist()
+
+
+def test_the_week_before_tells_what_the_day_before_does_not() -> None:
+    growth: dict[int, list[Floats]] = {DAY: [], WEEK: []}
+    knew = []
+    for seed in range(1, 6):
+        whole = LOADS["diurnal weeks"](40, PAST["diurnal weeks"] + WARM_UP + 10, seed)
+        counted = slice(WEEK + WARM_UP, None)
+        knew.append(known(whole, 3)[counted])
+        for steps, foretold in growth.items():
+            foretold.append(as_before(steps, whole, 3)[counted])
+    error = {steps: np.abs(np.array(foretold) - knew).mean() for steps, foretold in growth.items()}
+    assert error[WEEK] < error[DAY]
+    assert {load for load in LOADS if "week" in looks(load)} == {"diurnal weeks"}
 
 
 def test_without_growth_there_is_no_room_and_with_it_nobody_is_given_more_than_leaves_it() -> None:
