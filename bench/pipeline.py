@@ -39,7 +39,6 @@ from bench.figures import markdown_table, plot_in, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
 from cli.terminal.live_view import LiveView
-from controller.settings import AUTHORS_HEADROOM
 from sandbox.demonstration import Demonstration, Story
 from sandbox.load_profile import DEMO_HOT, LoadProfile, demo_profile
 from sandbox.server import READY_WITHIN_S
@@ -313,14 +312,12 @@ def most_together(profile: LoadProfile, capacity: float) -> int:
 
 def _fewest_stopped() -> str:
     profile = demo_profile(CONSUMER_CAPACITY)
-    partitions, together = len(profile.courses), most_together(profile, CONSUMER_CAPACITY)
-    packed = most_together(profile, AUTHORS_HEADROOM * CONSUMER_CAPACITY)
+    together = most_together(profile, CONSUMER_CAPACITY)
+    leave = len(profile.courses) - together
     return (
-        f"Whoever knows this load, and reads the calm before and after it with one consumer, stops "
-        f"{2 * (partitions - together)} at least: while it is busiest no more than {together} of the {partitions} "
-        f"partitions fit a consumer, so {partitions - together} leave the first one, and {partitions - together} come "
-        f"to the last. Whoever fills consumers to {AUTHORS_HEADROOM:.0%} only, as the plans of kcga do, stops "
-        f"{2 * (partitions - packed)} at least, for {packed} fit then."
+        f"Whoever knows this load, and reads the calm before and after it with one consumer, stops {2 * leave} at "
+        f"least: while it is busiest no more than {together} of the {len(profile.courses)} partitions fit a consumer, "
+        f"so {leave} leave the first one, and {leave} come to the last."
     )
 
 
