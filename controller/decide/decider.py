@@ -410,13 +410,13 @@ class Decider:
         present = {} if self.rests(at) else {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
         current = Assignment({p: c for p, c in self.desired.items() if p in readers})
         proven = self._proven
-        climbing = {} if self._climb is None else {**self._climb.most(self.horizon.acting_s), **proven}
-        with_climb = self._grown(present, climbing)
+        foreseen = proven if self._climb is None else {**self._climb.most(self.horizon.acting_s), **proven}
+        grown = self._grown(present, foreseen)
         return Situation(
             triggers=why,
             sizes=self._grown(present, proven),
-            climbing={p: with_climb[p] for p in climbing.keys() & present.keys()},
-            highest=self._grown(self.restraints.highest.over(present), climbing),
+            climbing={p: grown[p] for p in foreseen.keys() & present.keys() - proven.keys()},
+            highest=self._grown(self.restraints.highest.over(present), foreseen),
             foresight=self.foresight,
             measured_at=self._measured_at,
             current=current,
