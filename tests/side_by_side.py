@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 CONTROL_PLANE, OWN_BROKERS, OWN_SPARK, WHOLE_SYSTEM = "control plane", "own brokers", "own Spark", "whole system"
 
@@ -49,3 +50,10 @@ class Scheduler(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid) or nodeid
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Of one that died, hands on only what it has not run: all would wait for the end of the rest."""
+        ran = self.assigned_work[node]
+        self.assigned_work[node] = {scope: tests for scope, tests in ran.items() if not all(tests.values())}
+        crashed: str | None = super().remove_node(node)
+        return crashed
