@@ -52,8 +52,11 @@ class Scheduler(LoadScopeScheduling):  # type: ignore[misc]
         return group_of(nodeid) or nodeid
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """Of one that died, hands on only what it has not run: all would wait for the end of the rest."""
-        ran = self.assigned_work[node]
-        self.assigned_work[node] = {scope: tests for scope, tests in ran.items() if not all(tests.values())}
+        """Hands on what a process that died has not run.
+
+        Units of which it ran every test are left out: whoever were given one would wait for ever to be told more.
+        """
+        assigned = self.assigned_work[node]
+        self.assigned_work[node] = {scope: tests for scope, tests in assigned.items() if not all(tests.values())}
         crashed: str | None = super().remove_node(node)
         return crashed
