@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from brokers.clients import ON_NEW_TOPICS
 from domain.partitions import TopicPartition
 from sandbox.background import Background
 
@@ -46,6 +47,7 @@ class SteppedLoad(Background):
         self._written = self._acknowledged = 0
         self._producer = Producer(
             {
+                **ON_NEW_TOPICS,
                 "bootstrap.servers": bootstrap_servers,
                 "enable.idempotence": True,
                 "linger.ms": 20,

@@ -12,3 +12,8 @@ compressed size, about a tenth."""
 
 NO_COMMITS = {"enable.auto.commit": False, "enable.auto.offset.store": False}
 """For who reads: the group's commits are made by hand, or not at all."""
+
+ON_NEW_TOPICS = {"max.in.flight.requests.per.connection": 1}
+"""For an idempotent producer whose topic may just have been created: one request at a time. With several, a broker
+before 4.5 can refuse the first, since the log is not there yet, and take the second; it has no place for the first any
+more, and the client, which takes it for written, tells that it was (KAFKA-15591)."""

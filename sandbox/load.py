@@ -22,6 +22,7 @@ from app.errors import KcgaError
 from app.interrupts import stop_on_signals
 from app.logs import configure
 from app.settings import load as load_settings
+from brokers.clients import ON_NEW_TOPICS
 from brokers.errors import in_one_line, log_error
 from domain.partitions import TopicPartition
 from sandbox.load_profile import LoadProfile, demo_profile
@@ -37,6 +38,7 @@ _CONNECT_WITHIN_S = 15.0
 _FLUSH_WITHIN_S = 30.0
 
 _PRODUCER = {
+    **ON_NEW_TOPICS,
     "acks": "all",
     "enable.idempotence": True,
     "compression.type": "none",  # so that the bytes in the log are about those of the profile
