@@ -135,7 +135,10 @@ class DecodingSink:
             self._sink.append(topic, version, decoded, epochs)
         except TableError:
             self._decoding.forget(topic)
-            raise
+            anew = self._decoding.decoded(topic, rows, self._sink.columns)
+            if anew.schema == decoded.schema:
+                raise
+            self._sink.append(topic, version, anew, epochs)  # another consumer had made its columns wider
 
 
 def decoding_of(settings: ConsumerSettings) -> Decoding:

@@ -94,14 +94,17 @@ class ATable:
     """A sink whose columns others change, and that takes an append only where it fits them."""
 
     def __init__(self) -> None:
-        self.amount = pa.int32()
+        self.amount: pa.DataType = pa.int32()
+        self.takes_nothing = False
+        self.refused = 0
         self.rows: list[pa.Table] = []
 
     def columns(self, _: str) -> pa.StructType:
         return pa.struct([("amount", self.amount)])
 
     def append(self, _topic: str, _version: int, rows: pa.Table, _epochs: object) -> None:
-        if rows.schema.field("amount").type != self.amount:
+        if self.takes_nothing or rows.schema.field("amount").type != self.amount:
+            self.refused += 1
             raise TableError("another type")
         self.rows.append(rows)
 
@@ -110,15 +113,28 @@ class ATable:
     connect = set_aside = seal = last_appended = last_set_aside = last_offsets = close = nothing
 
 
-def test_columns_that_another_has_made_wider_are_found_by_the_next_attempt(decoding: Decoding) -> None:
+@pytest.mark.parametrize("wider", [pa.int64(), pa.float64()])
+def test_columns_that_another_has_made_wider_are_no_refusal(decoding: Decoding, wider: pa.DataType) -> None:
     table = ATable()
     sink = DecodingSink(table, decoding)  # type: ignore[arg-type]
     sink.append("data", 1, batch(OLD_VALUE))
-    table.amount = pa.int64()
-    with pytest.raises(TableError):
-        sink.append("data", 2, batch(OLD_VALUE))
+    table.amount = wider
     sink.append("data", 2, batch(OLD_VALUE))
-    assert [str(rows.schema.field("amount").type) for rows in table.rows] == ["int32", "int64"]
+    assert [rows.schema.field("amount").type for rows in table.rows] == [pa.int32(), wider]
+
+
+def test_what_a_table_refuses_with_the_columns_that_it_has_is_refused(decoding: Decoding) -> None:
+    table = ATable()
+    sink = DecodingSink(table, decoding)  # type: ignore[arg-type]
+    table.takes_nothing = True
+    for _ in range(2):
+        with pytest.raises(TableError):
+            sink.append("data", 1, batch(OLD_VALUE))
+    assert table.refused == 2, "once each, for there was nothing to do otherwise"
+    table.takes_nothing, table.amount = False, pa.string()
+    with pytest.raises(RefusedError, match="amount is INT, and was STRING"):
+        sink.append("data", 1, batch(OLD_VALUE))
+    assert table.rows == []
 
 
 def test_where_the_registry_does_not_answer_the_sink_is_asked_nothing(

@@ -111,6 +111,7 @@ def test_columns_follow_schemas_that_grow_and_rows_are_what_was_produced(
         {"value": None, **shown(partition, each)} for partition in (0, 1) for each in expected[partition]
     ]
     assert {report.dead_letters for report in driver.reports} == {0}
+    assert not any(report.refusing or report.reason for report in driver.reports), "nor was anything refused meanwhile"
 
 
 def test_what_does_not_fit_is_set_aside_with_the_field_and_comes_back_once_it_fits(
