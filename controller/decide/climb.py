@@ -19,8 +19,9 @@ STEP_S = 1.0
 LONGEST_STEP_S = 5.0
 LEAST_SHARE = 0.1
 """What is to grow by less of its speed does not climb."""
-MOST_SHARE = 1.0
-"""It is foreseen to grow by no more than this of its speed: a climb that began a moment ago is not known that far."""
+MOST_SHARE = 1.5
+"""It is foreseen to grow by no more than this of its speed: a climb that began a moment ago is not known further, and
+where acting takes a minute it has ended before."""
 
 
 class Climb:
