@@ -114,7 +114,7 @@ class ControllerSettings(BaseModel):
     forecast: bool = False
     """Where the past of a partition, or of all together, proves a forecast, plans are made for what is to come until
     they are carried out: before a consumer is above its capacity. A plan that has to be is made for where a climb leads
-    that is only just seen. See `docs/decisions/0023-forecast.md`."""
+    that is only just seen, and none with fewer consumers in a steep fall. See `docs/decisions/0023-forecast.md`."""
     schedules: tuple[Schedule, ...] = ()
     """Times at which a plan has more consumers than `min_consumers` at least: before a load that comes by the clock."""
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 0

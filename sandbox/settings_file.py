@@ -56,7 +56,7 @@ window_s = 15
 [controller]
 consumer_capacity = {CONSUMER_CAPACITY}
 interval_s = 10
-scale_down_window_s = 5
+scale_down_window_s = 3
 forecast = true
 max_consumers = 12
 ready_timeout_s = 60

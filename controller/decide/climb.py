@@ -1,10 +1,12 @@
-"""What partitions grow by that are on a climb right now, if it goes on until a plan is carried out.
+"""What partitions grow by that are on a climb right now, or lose together, if it goes on until a plan is carried out.
 
 A climb is seen within seconds, long before a line through a minute is proven (`controller.decide.forecast`), and may
 end at once. So it is no reason for a plan; but one that is made anyway is for where the climb leads: otherwise each
-plan of a climb is too small by the time it is carried out, and partitions move again and again.
+plan of a climb is too small by the time it is carried out, and partitions move again and again. A plan with fewer
+consumers that is made while all fall would be too large by then, so it waits.
 """
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from itertools import pairwise, starmap
@@ -18,7 +20,7 @@ STEP_S = 1.0
 """The least time that a step takes."""
 LONGEST_STEP_S = 5.0
 LEAST_SHARE = 0.1
-"""What is to grow by less of its speed does not climb."""
+"""What is to grow, or to lose, less of its speed neither climbs nor falls."""
 MOST_SHARE = 1.5
 """It is foreseen to grow by no more than this of its speed: a climb that began a moment ago is not known further, and
 where acting takes a minute it has ended before."""
@@ -52,7 +54,7 @@ class Climb:
         if len(self._speeds) <= STEPS:
             return {}
         rows = [speeds for _, speeds in self._speeds]
-        steps_ahead = acting_s * STEPS / (self._speeds[-1][0] - self._speeds[0][0])
+        steps_ahead = self._steps_in(acting_s)
         climbing = {}
         for partition, speed in rows[-1].items():
             course = [row[partition] for row in rows if partition in row]
@@ -61,3 +63,23 @@ class Climb:
                 if growth > 0 and growth >= LEAST_SHARE * speed:
                     climbing[partition] = speed + growth
         return climbing
+
+    def fall(self, acting_s: float) -> float:
+        """The share of their speed that all partitions together lose until a plan that is made now is carried out.
+
+        It goes on by the smallest of the steps that were seen, and is 0 where they did not fall in each of them, or
+        hardly.
+
+        Args:
+            acting_s: what that takes.
+        """
+        if len(self._speeds) <= STEPS:
+            return 0.0
+        rows = [speeds for _, speeds in self._speeds]
+        always = [partition for partition in rows[-1] if all(partition in row for row in rows)]
+        sums = [math.fsum(row[partition] for partition in always) for row in rows]
+        lost = self._steps_in(acting_s) * min(starmap(sub, pairwise(sums)))
+        return min(1.0, lost / sums[-1]) if 0 < LEAST_SHARE * sums[-1] <= lost else 0.0
+
+    def _steps_in(self, acting_s: float) -> float:
+        return acting_s * STEPS / (self._speeds[-1][0] - self._speeds[0][0])

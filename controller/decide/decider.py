@@ -416,6 +416,7 @@ class Decider:
             triggers=why,
             sizes=self._grown(present, proven),
             climbing={p: grown[p] for p in foreseen.keys() & present.keys() - proven.keys()},
+            falling=0.0 if self._climb is None else self._climb.fall(self.horizon.acting_s),
             highest=self._grown(self.restraints.highest.over(present), foreseen),
             foresight=self.foresight,
             measured_at=self._measured_at,

@@ -125,7 +125,7 @@ def _held_back(
         return against
     if question.grounds is DecisionKind.MANUAL:
         return restraints.on_missing_data(question.situation.missing) if shrinks else ()
-    return restraints.on_voluntary(at, plan.rscore, question.situation.missing)
+    return restraints.on_voluntary(at, plan.rscore, question.situation.missing, question.situation.falling)
 
 
 def _against_an_unforced_plan(

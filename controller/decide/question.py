@@ -56,6 +56,8 @@ class Situation:
     climbing: Mapping[TopicPartition, Size] = field(default_factory=dict)
     """What those of `sizes` lead to that are on a climb: it may end at once and is no reason for a plan, but one that
     is made is for that."""
+    falling: float = 0.0
+    """The share of their speed that all partitions lose together until a plan is carried out."""
     planned: Assignment | None = None
     """Who reads what once the plan under way is carried out; None for `current`."""
     scheduled: int = 0

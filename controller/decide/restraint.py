@@ -71,19 +71,22 @@ class Restraints:
         if decision.carried_out:
             self._budget.spend(at, decision.plan.rscore)
 
-    def on_voluntary(self, at: float, rscore: float, missing: Set[TopicPartition]) -> tuple[HeldBack, ...]:
+    def on_voluntary(
+        self, at: float, rscore: float, missing: Set[TopicPartition], falling: float = 0.0
+    ) -> tuple[HeldBack, ...]:
         """Everything that holds back a plan whose consumers cost less where nothing forces one.
 
         Args:
             at: now.
             rscore: what the plan costs, in consumers.
             missing: the partitions of interest that were not measured when speeds came last.
+            falling: the share of the load that is gone by the time a plan is carried out.
         """
         return (
             *self._pause(),
             *self._quiet_period(at),
             *self.on_missing_data(missing),
-            *self._window(at),
+            *self._window(at, falling),
             *self._over_budget(at, rscore),
         )
 
@@ -118,7 +121,7 @@ class Restraints:
         if end is not None:
             yield HeldBack(by=Restraint.QUIET, why=f"a quiet period holds for {end - at:,.0f} s more")
 
-    def _window(self, at: float) -> Iterator[HeldBack]:
+    def _window(self, at: float, falling: float) -> Iterator[HeldBack]:
         window_s = self.settings.scale_down_window_s
         since = self.highest.known_since
         if since is None or at - since < window_s:
@@ -130,6 +133,12 @@ class Restraints:
             fewer = "cheaper" if self.settings.classes else "fewer"
             why = (
                 f"the last plan with {fewer} consumers is {ago:,.0f} s old, and the scale-down window is {window_s:g} s"
+            )
+            yield HeldBack(by=Restraint.WINDOW, why=why)
+
+        if falling > 0:
+            why = (
+                f"the load is falling, by {falling:.0%} more until a plan is carried out, which would be too large then"
             )
             yield HeldBack(by=Restraint.WINDOW, why=why)
 

@@ -47,6 +47,30 @@ def test_what_has_not_climbed_for_long_enough_or_hardly_climbs_does_not_climb() 
     assert Climb().most(ACTING_S) == {}
 
 
+def test_all_together_fall_as_far_as_acting_takes_and_by_the_smallest_of_the_steps() -> None:
+    assert told([600, 570, 540, 500, 450], [50, 60, 70, 90, 120]).fall(ACTING_S) == pytest.approx(10 * 20 / 570)
+    assert told([600, 500, 400, 300, 200]).fall(ACTING_S) == 1
+
+
+def test_what_has_not_fallen_for_long_enough_or_hardly_falls_does_not_fall() -> None:
+    assert told([600, 570, 540, 500]).fall(ACTING_S) == 0
+    assert told([600, 599, 598, 597, 596]).fall(ACTING_S) == 0
+    assert told([600, 500, 510, 400, 300]).fall(ACTING_S) == 0
+    assert told([100, 90, 80, 70, 60], [100, 120, 130, 140, 150]).fall(ACTING_S) == 0
+    assert told([400, 300, 200, 100, 0]).fall(ACTING_S) == 0
+    assert Climb().fall(ACTING_S) == 0
+
+
+def test_a_partition_that_comes_or_goes_meanwhile_is_no_climb_and_no_fall() -> None:
+    climb = told([600, 570, 540, 500], [600, 600, 600, 600])
+    climb.measured(STEPS, {P: 450.0})
+    assert climb.fall(ACTING_S) == pytest.approx(10 * 30 / 450)
+    climb = told([300, 300, 300, 300])
+    climb.measured(STEPS, {P: 300.0, Q: 100.0})
+    assert climb.fall(ACTING_S) == 0
+    assert climb.most(ACTING_S) == {}
+
+
 def test_measurements_that_are_a_moment_apart_are_no_steps() -> None:
     assert told([100 + n for n in range(30)], step_s=0.1).most(ACTING_S) == {}
     assert told([100 + n for n in range(60)], step_s=0.1).most(ACTING_S) != {}

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,6 +89,19 @@ def test_a_load_that_falls_slowly_is_followed_once_in_a_window() -> None:
     downs = scale_downs(world)
     assert len(downs) > 1
     assert all(later - earlier >= WINDOW_S for earlier, later in pairwise(downs))
+
+
+@pytest.mark.parametrize("forecast", [False, True])
+def test_who_looks_ahead_follows_a_steep_fall_once_and_when_it_is_over(forecast: bool) -> None:
+    world = a_world(orders(60, 60, 60, 60, 60), {"forecast": forecast, "scale_down_window_s": 2.0})
+    run(world, 30)
+    over_at = world.now + 30
+    run(world, 90, lambda at: orders(*(max(6.0, 60.0 - 1.8 * at) for _ in range(5))))
+    downs = scale_downs(world)
+    assert (len(downs) == 1) is (downs[0] >= over_at) is forecast
+    assert world.decisions[-1].plan.consumers == 1
+    told = [each.why for decision in world.decisions for each in decision.held_back]
+    assert any("the load is falling" in why for why in told) is forecast
 
 
 def test_a_controller_that_begins_gives_no_consumer_up_before_it_has_seen_a_whole_window() -> None:
