@@ -69,14 +69,16 @@ CREATION_TRIES = 3
 SEAL_TRIES = 5
 """Who loses the race to seal a writer finds it sealed; but the writer may have come in between, with an append."""
 
-CONFLICT = "DELTA_CONCURRENT_TRANSACTION"
+CONFLICT = ("DELTA_CONCURRENT_TRANSACTION",)
 """What Delta Lake calls it that something else was appended under the same name meanwhile."""
 
 EVOLUTION_TRIES = 10
-"""Who loses the race to give a table more columns finds that it has others; each writer may win it once before."""
+"""Who loses the race to give a table more columns, or wider ones, finds that it has others; each writer may win it
+twice before."""
 
-ANOTHER_SCHEMA = "DELTA_METADATA_CHANGED"
-"""What Delta Lake calls it that a table got other columns meanwhile, for which nothing was appended."""
+ANOTHER_SCHEMA = ("DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
+"""What Delta Lake calls it that a table was created, or got other columns, or columns that may become wider, meanwhile,
+for which nothing was done."""
 
 OF_ANOTHER_TYPE = "DELTA_FAILED_TO_MERGE_FIELDS"
 """What Delta Lake calls it that a column is of another type than what is appended, and may not become wider."""
@@ -361,8 +363,9 @@ class Lake:
             self._let_widen(session, table)
 
     def _let_widen(self, session: SparkSession, table: str) -> None:
+        statement = f"ALTER TABLE {in_sql(table)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+        _again_after(ANOTHER_SCHEMA, EVOLUTION_TRIES, partial(session.sql, statement))
         self._widens.add(table)
-        session.sql(f"ALTER TABLE {in_sql(table)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
 
     def _create(self, session: SparkSession, statement: str, table: str) -> None:
         for tries_left in reversed(range(CREATION_TRIES)):
@@ -376,13 +379,13 @@ class Lake:
                 return
 
 
-def _again_after(conflict: str, tries: int, act: Callable[[], None]) -> None:
+def _again_after(conflicts: Collection[str], tries: int, act: Callable[[], object]) -> None:
     """Does what Delta Lake refuses because of what somebody else committed meanwhile, so often at most."""
     for tries_left in reversed(range(tries)):
         try:
             act()
         except Exception as error:  # a class of Spark Connect's, or of a JVM's
-            if not tries_left or conflict not in str(error):
+            if not tries_left or not any(conflict in str(error) for conflict in conflicts):
                 raise
         else:
             return

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from structlog.testing import capture_logs
 
@@ -142,6 +143,29 @@ def test_consumers_that_give_a_table_more_columns_at_the_same_time_all_write_to_
         lake.close()
     accounts = verify(spark_server.remote, str(lake_root), ["data"])
     assert {partition.partition: account.rows for partition, account in accounts.items()} == dict.fromkeys(range(5), 1)
+
+
+@pytest.mark.parametrize("table", ["data", "other"])
+def test_consumers_that_make_a_tables_columns_wider_at_the_same_time_all_write_to_it(
+    table: str, spark_server: SharedSpark, lake_root: Path, open_lake: OpenLake
+) -> None:
+    def batch(writer: int, kind: pa.DataType) -> pa.Table:
+        one = rows([record(7, writer, table)], TODAY)
+        return one.append_column("number", pa.array([writer], kind))
+
+    writers = range(5)
+    lakes = [open_lake(f"group/{writer}/a") for writer in writers]
+    lakes[0].append(table, 1, batch(0, pa.int32()))
+    with ThreadPoolExecutor(len(lakes)) as threads:
+        for write in [
+            threads.submit(lakes[writer].append, table, 2, batch(writer, pa.int64())) for writer in writers[1:]
+        ]:
+            write.result()
+    assert lakes[0].columns(table).field("number").type == pa.int64()
+    for lake in lakes:
+        lake.close()
+    accounts = verify(spark_server.remote, str(lake_root), [table])
+    assert {partition.partition: account.rows for partition, account in accounts.items()} == dict.fromkeys(writers, 1)
 
 
 def test_an_account_shows_what_is_doubled_and_what_is_missing(
