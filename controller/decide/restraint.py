@@ -72,7 +72,7 @@ class Restraints:
             self._budget.spend(at, decision.plan.rscore)
 
     def on_voluntary(
-        self, at: float, rscore: float, missing: Set[TopicPartition], falling: float = 0.0
+        self, at: float, rscore: float, missing: Set[TopicPartition], falling: float
     ) -> tuple[HeldBack, ...]:
         """Everything that holds back a plan whose consumers cost less where nothing forces one.
 
@@ -135,7 +135,6 @@ class Restraints:
                 f"the last plan with {fewer} consumers is {ago:,.0f} s old, and the scale-down window is {window_s:g} s"
             )
             yield HeldBack(by=Restraint.WINDOW, why=why)
-
         if falling > 0:
             why = (
                 f"the load is falling, by {falling:.0%} more until a plan is carried out, which would be too large then"
