@@ -123,7 +123,8 @@ class KafkaLink:
         begun = beginning(self._said(start, end), claim)
         self._epoch, self._heard_to = begun.epoch, end
         speeds, self._speeds_heard_to = self._last_speeds()
-        self.send([self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled), time.time())])
+        now = time.time()
+        self.send([self.claim(begun.claim(now), now)])
         self._transactions = Transactions(self._producer, SEND_TIMEOUT_S)
         # Reports from before may be of processes that are gone, and speeds of any age. What has come since the history
         # was read counts: an operator's request may be among it.

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from controller.decide.commands import Claim
 from controller.decide.former_writers import STRANGERS, Reach
-from controller.decide.parking import tried_at_once
+from controller.decide.parking import told_later, tried_at_once
 from domain.messages import (
     ConsumerReport,
     ConsumerState,
@@ -22,6 +22,7 @@ from domain.messages import (
     MessageToController,
     ParkedTopic,
     RolloutStanding,
+    Standing,
 )
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
@@ -58,6 +59,21 @@ class Beginning:
     """When that was said, by the clock of the controller that said it."""
     foresight: Foresight | None = None
     """See `Standing`."""
+    standing: Standing | None = None
+    """How the group stood with the controller before, if the newest claim says it."""
+
+    def claim(self, at: float) -> Claim:
+        """The first claim of the controller that begins at that moment.
+
+        It says again how the group stood: until the next claim, it is all that who looks on knows of that, and all that
+        the next controller knows if this one ends at once.
+        """
+        standing = self.standing
+        if standing is not None:
+            parked = tuple(told_later(each, at - self.parked_told_at) for each in self.parked)
+            anew = {"began_at": at, "synchronized": False, "rollout": self.rollout, "parked": parked}
+            standing = standing.model_copy(update=anew)
+        return Claim(0, self.paused, self.unsealed, self.settled, standing=standing)
 
 
 def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | None = None) -> Beginning:
@@ -73,6 +89,7 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
     rollout: RolloutStanding | None = None
     parked: tuple[ParkedTopic, ...] = ()
     told_at, foresight = 0.0, claim.foresight if claim is not None else None
+    standing = claim.standing if claim is not None else None
     unsealed: dict[str, Reach] = {}
     settled: tuple[str, ...] = ()
     of_strangers: Reach = None
@@ -90,7 +107,7 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
                 epoch = _higher(epoch, message.epoch)
             case ControllerClaim():
                 epoch, paused, settled = _higher(epoch, message.epoch), message.paused, message.settled
-                rollout, (parked, told_at) = message.rollout, _parked(message)
+                rollout, (parked, told_at), standing = message.rollout, _parked(message), message.standing
                 unsealed.update(dict.fromkeys((*message.unsealed, *message.members)))
             case ConsumerReport(state=ConsumerState.LEAVING):
                 epoch = _higher(epoch, message.applied_epoch)
@@ -122,6 +139,7 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
         parked=parked,
         parked_told_at=told_at,
         foresight=foresight,
+        standing=standing,
     )
 
 

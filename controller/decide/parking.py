@@ -35,7 +35,7 @@ class Parking:
 
     def inherit(self, topics: Iterable[ParkedTopic], later_s: float) -> None:
         """What the controller before knew, told by a clock that is so far behind the one here."""
-        self._known = {each.topic: each.model_copy(update={"until": each.until + later_s}) for each in topics}
+        self._known = {each.topic: told_later(each, later_s) for each in topics}
 
     def pass_time(self, at: float) -> None:
         self.parked = frozenset(topic for topic, each in self._known.items() if at < each.until)
@@ -76,6 +76,11 @@ class Parking:
         """They are of no interest any more."""
         for topic in topics:
             self._known.pop(topic, None)
+
+
+def told_later(parked: ParkedTopic, seconds: float) -> ParkedTopic:
+    """The same by a clock that is so far ahead of the one that it was told by."""
+    return parked.model_copy(update={"until": parked.until + seconds})
 
 
 def tried_at_once(parked: ParkedTopic, at: float) -> ParkedTopic:

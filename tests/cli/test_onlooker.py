@@ -11,7 +11,7 @@ from cli.live.decide.onlooker import Onlooker
 from controller.decide.commands import Claim, Command, Publish, Send
 from controller.decide.decider import BY_RULE
 from controller.decide.events import ConsumerGone, ConsumerReported, Event, OperatorAsked, Solved, SpeedsMeasured
-from controller.decide.history import claiming
+from controller.decide.history import beginning, claiming
 from controller.decide.periods import Schedule
 from controller.settings import ControllerSettings
 from domain.consumer_class import ConsumerClass
@@ -365,6 +365,21 @@ def test_who_looks_on_foresees_what_the_controller_does(
             world.step(1.0)
     assert any(made.foresight is not None and made.foresight.due for made, _ in world.pairs)
     world.require_the_same()
+
+
+def test_who_looks_on_knows_of_which_class_each_consumer_is_as_soon_as_a_controller_begins() -> None:
+    """Until its second claim `kcga plan` took every consumer for an ordinary one, and left the large one out."""
+    settings = SETTINGS.with_classes((ConsumerClass("large", 400.0, 2.5),))
+    stood = Standing(began_at=1000.0, counted_on=(3,), classes={"large": (3,)})
+    newest = ControllerClaim(epoch=1, incarnation="before", sequence=7, sent_at=1000.0, standing=stood, heard_to=0)
+    begun = beginning([], newest)
+    onlooker = Onlooker(settings, begun.epoch, 2000.0)
+    onlooker.take(2000.0, claiming(begun.claim(2000.0), begun.epoch, "next", 2000.0, 0))
+    onlooker.take(2000.0, report(3, 2000.0, "orders-0"))
+    onlooker.take(2001.0, write_speeds(2001.0, {"orders-0": 150.0}))
+    made = onlooker.decide(2001.0, lambda problem, _: solve_exhaustively(problem))
+    assert made is not None
+    assert made.classes == {"large": (3,)}
 
 
 def told(settings: ControllerSettings, speeds: dict[str, float], *reports: ConsumerReport) -> Decision:

@@ -16,6 +16,9 @@ from domain.messages import (
     ControllerClaim,
     ControlRequest,
     MessageToController,
+    ParkedTopic,
+    RolloutStanding,
+    Standing,
     WriteSpeedReport,
     decode_to_controller,
 )
@@ -182,6 +185,26 @@ def test_a_claim_says_all_that_the_next_controller_knows() -> None:
     heard_of = {"3/a": NOTHING, "5/e": None, "6/f": READS}
     assert a_link().begin() == Beginning(2, unsealed=heard_of, of_strangers=NOTHING)
     assert a_link().begin() == Beginning(3, unsealed=heard_of, of_strangers=NOTHING), "its first claim says it again"
+
+
+def test_the_first_claim_of_a_controller_says_again_how_the_group_stood(brokers: Brokers) -> None:
+    """A controller that ended at once made the next one forget a rollout's pause, and what is parked."""
+    parked = ParkedTopic(topic="orders", reason="full", since=1.0, until=1e9, times=2)
+    stood = Standing(began_at=1.0, counted_on=(3, 4), classes={"large": (3,)}, parked=(parked,))
+    before = a_link()
+    before.begin()
+    before.send([before.claim(Claim(1, paused=False, unsealed={}, settled=(), standing=stood), 1.0)])
+    say(brokers, [ControlRequest(action=ControlAction.PAUSE_ROLLOUT, sent_at=2.0)])
+    a_link().begin()
+    says = claims(brokers)[-1]
+    assert says.sequence == 0
+    assert says.standing is not None
+    assert (says.standing.counted_on, says.standing.classes) == (stood.counted_on, stood.classes)
+    assert (says.standing.began_at, says.standing.synchronized) == (says.sent_at, False)
+    begun = a_link().begin()
+    assert begun.rollout == RolloutStanding(paused=True)
+    (still,) = begun.parked
+    assert still.until - begun.parked_told_at == pytest.approx(parked.until - 1.0), "as long as before, by its clock"
 
 
 def test_a_claim_that_waits_to_be_sent_says_up_to_where_was_heard_when_it_was_made(brokers: Brokers) -> None:

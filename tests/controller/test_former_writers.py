@@ -295,7 +295,7 @@ def test_an_epoch_that_no_controller_can_have_had_is_not_believed() -> None:
     for claim in (None, said):
         begun = beginning([said, invented, a_report(1, "here")], claim)
         assert begun.epoch == 5
-        claiming(Claim(0, begun.paused, begun.unsealed, begun.settled), begun.epoch, "next", 1.0, 0)
+        claiming(begun.claim(1.0), begun.epoch, "next", 1.0, 0)
 
 
 def test_where_everyone_dies_the_next_controller_has_each_writer_sealed_only_where_it_may_have_read() -> None:

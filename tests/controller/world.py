@@ -138,7 +138,7 @@ class World:
         self.unheard.clear()
         self.questions.clear()
         self.controller = Controller(self.settings, begun.epoch)
-        self.claim(Claim(0, begun.paused, begun.unsealed, begun.settled), begun.epoch)
+        self.claim(begun.claim(self.now), begun.epoch)
         self.epoch = begun.epoch
         self.listens = True
         decided = tuple(d for d in self.decisions if d.decided_at > self.now - self.settings.migration_window_s)
