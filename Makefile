@@ -23,7 +23,7 @@ tests: $(READY)
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 unit: $(READY)  ## For every save: what needs no service, within a minute
-	@$(BIN)/python -m pytest -m "not integration and not slow" --hypothesis-profile quick $(SIDE_BY_SIDE) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "not integration and not slow" --hypothesis-profile quick $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 explore: $(READY)  ## What goes through chance's states, through ten times as many as in make test, new ones each time: half an hour
 	@$(BIN)/python -m pytest -m explores --hypothesis-profile deep --numprocesses $$(nproc) $(ARGS)

@@ -188,7 +188,8 @@ class ControllerSettings(BaseModel):
 
     def class_named(self, name: str) -> ConsumerClass:
         """The class of that name; the ordinary one where there is none: it was taken out of the settings."""
-        return next((each for each in self._classes if each.name == name), self.every_class[0])
+        ordinary, *others = self.every_class
+        return next((each for each in others if each.name == name), ordinary)
 
     # Rules between fields are checked with the later one, and only where the earlier ones are right themselves: so all
     # faults of a file are named at once.

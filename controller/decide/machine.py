@@ -9,6 +9,7 @@ paper's states: Reassign while the solver is asked, Manage while steps are due, 
 import math
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 from controller.decide.backoff import Backoff
 from controller.decide.commands import Claim, Command, CreateConsumer, DeleteConsumer, Publish, Send, Solve
@@ -99,7 +100,7 @@ class Controller:
         """What the last decision was about, where it changed nothing: the same need not be considered again at once."""
         self._claims = 0
         self._claimed_at = -math.inf
-        self._claimed: tuple[Standing, CreationLimit | None] | None = None
+        self._claimed: tuple[dict[str, Any], CreationLimit | None] | None = None
         """How the group stood then, and what limited it."""
         self._hearing = Hearing()
         self._creating: set[ConsumerId] = set()
@@ -217,7 +218,7 @@ class Controller:
 
     def _tell(self) -> list[Command]:
         """Claims the group anew where it does not stand any more as was claimed: plans rest on it."""
-        return [] if self._claimed == (self._standing, self._decider.limit) else [self._claim()]
+        return [] if self._claimed == (self._stands, self._decider.limit) else [self._claim()]
 
     def _claim(self) -> Claim:
         former = self.group.former
@@ -226,25 +227,26 @@ class Controller:
         self._claims += 1
         self._claimed_at = self._now
         self._hearing.sent(self._claims, self._now)
-        members, limit, standing = self.group.counted_on, self._decider.limit_at(self._now), self._standing
-        self._claimed = standing, self._decider.limit
-        made = self._made
+        members, limit, stands = self.group.counted_on, self._decider.limit_at(self._now), self._stands
+        self._claimed = stands, self._decider.limit
+        standing, made = Standing(began_at=self._began_at, **stands), self._made
         return Claim(self._claims, self.paused, former.unsealed, former.settled, members, limit, standing, made)
 
     @property
-    def _standing(self) -> Standing:
-        return Standing(
-            began_at=self._began_at,
-            synchronized=self._synchronized,
-            counted_on=tuple(sorted(self.group.alive)),
-            hanging=tuple(sorted(self.group.taken)),
-            avoided=self._decider.avoided,
-            rollout=self._decider.rollout.standing(self.group.alive),
-            classes=by_class({consumer: self.group[consumer].class_name for consumer in self.group.alive}),
-            rests=self._decider.rests(self._now),
-            parked=self._decider.parking.standing,
-            foresight=self._decider.foresight,
-        )
+    def _stands(self) -> dict[str, Any]:
+        """What a claim says of how the group stands: see `Standing`."""
+        alive = self.group.alive
+        return {
+            "synchronized": self._synchronized,
+            "counted_on": tuple(sorted(alive)),
+            "hanging": tuple(sorted(self.group.taken)),
+            "avoided": self._decider.avoided,
+            "rollout": self._decider.rollout.standing(alive),
+            "classes": by_class({consumer: self.group[consumer].class_name for consumer in alive}),
+            "rests": self._decider.rests(self._now),
+            "parked": self._decider.parking.standing,
+            "foresight": self._decider.foresight,
+        }
 
     # Synchronize
 

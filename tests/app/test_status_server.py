@@ -207,9 +207,12 @@ def test_a_page_that_is_open_stays_open_while_nothing_is_asked(server: StatusSer
 def test_only_who_asks_by_a_known_name_is_answered(board: Board, host: str, status: int) -> None:
     """Hole 23: a page elsewhere could have its name lead here, and read everything."""
     server = StatusServer("127.0.0.1", 0, allowed_hosts=["kcga.example", "*.proxy.example"])
-    with server.serve(make_app(board, registry_of(board), stopping=server.stopping)):
+    with (
+        server.serve(make_app(board, registry_of(board), stopping=server.stopping)),
+        httpx.Client(base_url=server.url, headers={"Host": host}, timeout=PATIENCE_S) as client,
+    ):
         for path in ("/api/state", "/metrics", "/"):
-            answer = httpx.get(server.url + path, headers={"Host": host}, timeout=PATIENCE_S)
+            answer = client.get(path)
             assert answer.status_code == status
             assert status == 200 or "http.allowed_hosts" in answer.json()["reason"]
 

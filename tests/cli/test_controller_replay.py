@@ -17,6 +17,7 @@ from domain.speeds import WriteSpeeds
 from tests.cli.packing_command import Kcga, kcga_command
 from tests.controller.exhaustive import solve_exhaustively
 from tests.controller.world import World
+from tests.examples import examples
 
 kcga = pytest.fixture(kcga_command)
 
@@ -63,7 +64,7 @@ def changes(decisions: list[Decision]) -> list[tuple[float, dict[TopicPartition,
     ],
     ids=["plain", "a spare and a pin", "no budget", "classes"],
 )
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(examples(4)))
 def test_a_replay_of_a_run_gives_its_decisions(seed: int, settings: ControllerSettings) -> None:
     world = RecordedWorld(settings, seed)
     for _ in range(20):  # a spare and whom a pin names are there before the first speeds

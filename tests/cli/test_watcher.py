@@ -309,15 +309,15 @@ def test_a_reckoning_neither_loses_nor_makes_bytes(
 
 
 def test_three_half_empty_consumers_are_compared_with_the_one_that_kcga_would_have() -> None:
-    moment = watched(group(("orders-0",), ("orders-1",), ("orders-2",)), 20.0, 20.0, 20.0, seconds=3600)
+    moment = watched(group(("orders-0",), ("orders-1",), ("orders-2",)), 20.0, 20.0, 20.0, seconds=900)
     saved = moment.saving
     assert saved is not None
-    assert saved.seconds == 3600
-    assert saved.consumer_hours == pytest.approx(3.0)
-    assert saved.consumer_hours_with_kcga == pytest.approx(1.0)
+    assert saved.seconds == 900
+    assert saved.consumer_hours == pytest.approx(0.75)
+    assert saved.consumer_hours_with_kcga == pytest.approx(0.25)
     assert saved.waited_s == saved.waited_s_with_kcga == 0
     said = " ".join(words.saving(moment))
-    assert "3.00 consumer-hours, 1.00 with kcga, 67% fewer" in said
+    assert "0.75 consumer-hours, 0.25 with kcga, 67% fewer" in said
     assert "a week like this: 504 consumer-hours, 168 with kcga" in said
 
 

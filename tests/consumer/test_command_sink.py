@@ -278,6 +278,7 @@ def test_the_example_refuses_what_a_constraint_of_its_table_does(begin: Begin, e
 
 
 @EXAMPLES
+@pytest.mark.slow(5)
 def test_the_example_killed_at_any_moment_has_all_of_a_sequence_or_nothing(begin: Begin, example: Example) -> None:
     sink = begin("g/1/a")
     for version in range(1, 9):

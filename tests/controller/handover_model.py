@@ -236,13 +236,15 @@ class Model:
         worlds = [self.beginning(NO_FAULTS)]
         keys = set(map(self.key, worlds))
         for world in worlds:
-            following = [each for each in self._by_itself(world) if self.key(each) != self.key(world)]
+            following = {self.key(each): each for each in self.by_itself(world)}
+            following.pop(self.key(world), None)
             if not following and self.converged(world):
                 return world._replace(left=faults)
-            for each in following or [self._long_after(world)]:
-                if self.key(each) not in keys:
-                    keys.add(self.key(each))
-                    worlds.append(each)
+            if not following:
+                later = self.long_after(world)
+                following[self.key(later)] = later
+            worlds += [each for key, each in following.items() if key not in keys]
+            keys.update(following)
         raise AssertionError("it is never quiet")
 
     def _speeds(self, speed: float) -> WriteSpeeds:
@@ -287,17 +289,8 @@ class Model:
 
     # What goes on by itself
 
-    def without_faults(self, world: World) -> Iterator[World]:
-        """What goes on by itself; where nothing does, it goes on after a long time."""
-        key, goes_on = self.key(world), False
-        for following in self._by_itself(world):
-            if self.key(following) != key:
-                goes_on = True
-                yield following
-        if not goes_on:
-            yield self._long_after(world)
-
-    def _by_itself(self, world: World) -> Iterator[World]:
+    def by_itself(self, world: World) -> Iterator[World]:
+        """All that may come next without a fault; where nothing changes, the world goes on after a long time."""
         for place, process in enumerate(world.processes):
             if process.goes_on:
                 if not process.defies:
@@ -409,7 +402,7 @@ class Model:
             solution = Solution(plan, "any", Status.FEASIBLE, len(plan.consumers), 0.0, 0.0, 0.0, 0.0)
             yield self._after(world, ("plan", consumers), Solved(0.0, facts.asked, solution))
 
-    def _long_after(self, world: World) -> World:
+    def long_after(self, world: World) -> World:
         return self._after(world, "long after", Ticked(0.0), later=LONG)
 
     # What befalls it
@@ -435,7 +428,7 @@ class Model:
         if left.claims:
             yield self._after(world.one_less("claims"), "claim", OperatorAsked(0.0, ControlAction.RESUME))
         if left.resends:
-            yield self._long_after(world.one_less("resends"))
+            yield self.long_after(world.one_less("resends"))
         if left.losses and world.commands:
             yield world.one_less("losses")._replace(commands=frozenset())
 
@@ -608,21 +601,23 @@ def explore(model: Model, first: World) -> Explored:
     places = {model.key(first): 0}
     following: list[list[int]] = []
 
-    def looked_at(world: World) -> int:
+    def place_of(world: World) -> int:
         place = places.setdefault(model.key(world), len(worlds))
         if place == len(worlds):
             worlds.append(model.canonical(world))
         return place
 
-    for world in worlds:
+    for own, world in enumerate(worlds):
         if model.violation(world):
             return Explored(worlds, following, world)
         following.append([])
         if model.nobody_is_left(world):
             continue
-        following[-1] += map(looked_at, model.without_faults(world))
+        following[own] += [place for place in map(place_of, model.by_itself(world)) if place != own]
+        if not following[own]:
+            following[own].append(place_of(model.long_after(world)))
         for each in model.with_a_fault(world):
-            looked_at(each)
+            place_of(each)
     return Explored(worlds, following)
 
 

@@ -35,7 +35,7 @@ def require_right(model: Model, first: World) -> None:
         Faults(plans=1, replacements=1, claims=1),
         Faults(deaths=1),
         Faults(suspicions=1),
-        Faults(deaths=1, refusals=1),
+        pytest.param(Faults(deaths=1, refusals=1), marks=pytest.mark.slow(2)),
         Faults(defiances=1, replacements=1),
         pytest.param(Faults(hangs=1, replacements=1), marks=pytest.mark.slow),
         pytest.param(Faults(deaths=1, replacements=1), marks=pytest.mark.slow(15)),

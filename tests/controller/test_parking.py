@@ -23,6 +23,7 @@ from domain.messages import (
 )
 from domain.partitions import TopicPartition
 from tests.controller.world import World
+from tests.examples import examples
 
 ORDERS, CLICKS = ([TopicPartition(topic, number) for number in range(3)] for topic in ("orders", "clicks"))
 SETTINGS = ControllerSettings(
@@ -281,7 +282,7 @@ def test_a_topic_that_is_gone_is_parked_no_more() -> None:
     assert world.standing.parked == ()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(examples(5)))
 def test_whatever_is_lost_late_or_doubled_each_record_is_there_once_when_it_is_mended(seed: int) -> None:
     world = World(SETTINGS, seed, chaos=0.1)
     world.speeds = {**dict.fromkeys(ORDERS, 25.0), **dict.fromkeys(CLICKS, 20.0)}
