@@ -11,6 +11,7 @@ A record that its topic's table refuses goes to the dead letters under a name th
 there once though several processes come upon it, one after the other.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -63,8 +64,9 @@ LAST_VERSION = 2**63 - 1
 NEWEST_ENTRIES = 1_000
 """Of a table's log: among these the last append of each partition is looked for whose reader has died."""
 
-CREATION_TRIES = 3
-"""Who loses the race to create a table finds it created."""
+CREATION_PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Before each further try: who loses the race to create a table finds it created, but in a catalog some time after its
+folder is there."""
 
 SEAL_TRIES = 5
 """Who loses the race to seal a writer finds it sealed; but the writer may have come in between, with an append."""
@@ -368,13 +370,14 @@ class Lake:
         self._widens.add(table)
 
     def _create(self, session: SparkSession, statement: str, table: str) -> None:
-        for tries_left in reversed(range(CREATION_TRIES)):
+        for pause_s in (*CREATION_PAUSES_S, None):
             try:
                 session.sql(statement)
             except PySparkException as error:
-                if not tries_left:
+                if pause_s is None:
                     raise
                 log.info("a table is created again", table=table, reason=brief(error))
+                time.sleep(pause_s)
             else:
                 return
 

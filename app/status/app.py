@@ -6,10 +6,12 @@ nothing can be changed. Every refusal is JSON with a reason.
 
 import asyncio
 import secrets
+import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, ParamSpec, Self
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi import Path as InPath
@@ -56,6 +58,10 @@ Ask = Callable[[ControlAction, str | None], None]
 that fails."""
 
 
+_Args = ParamSpec("_Args")
+_MAKES_AN_APP = threading.Lock()
+
+
 class AskError(Exception):
     """What was asked could not be passed on; says why."""
 
@@ -91,6 +97,19 @@ class ControlBody(BaseModel):
         return self
 
 
+def one_at_a_time(make: Callable[_Args, FastAPI]) -> Callable[_Args, FastAPI]:
+    """FastAPI changes what the whole process warns of while it adds a route: two apps of two threads, such as those of
+    two groups, are not made at the same time."""
+
+    @wraps(make)
+    def made(*args: _Args.args, **kwargs: _Args.kwargs) -> FastAPI:
+        with _MAKES_AN_APP:
+            return make(*args, **kwargs)
+
+    return made
+
+
+@one_at_a_time
 def make_app(
     board: Board,
     registry: CollectorRegistry,

@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.status.app import PAGE, new_app
+from app.status.app import PAGE, new_app, one_at_a_time
 from app.status.board import Board
 from app.status.health import Health
 from domain.group_view.picture import GroupPicture, Role, Shown
@@ -90,6 +90,7 @@ class GroupRow(GroupStanding):
     """Whether it decides on fresh measurements, in words."""
 
 
+@one_at_a_time
 def make_groups_app(groups: Iterable[Kept], registry: CollectorRegistry) -> FastAPI:
     """The application: `/` is the table, `/groups/NAME/` a group's own page with all that belongs to it.
 

@@ -9,7 +9,7 @@ from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry
 
 from app.settings import HttpSettings, Port
-from app.status.app import PAGE, add_events, new_app
+from app.status.app import PAGE, add_events, new_app, one_at_a_time
 from app.telemetry.exporter import listening
 from app.telemetry.process import process_registry
 from app.watch.advice import Advice
@@ -43,6 +43,7 @@ def account(moment: Moment) -> Account:
     )
 
 
+@one_at_a_time
 def make_page(advice: Advice, registry: CollectorRegistry, stopping: Callable[[], bool]) -> FastAPI:
     """The application.
 

@@ -1,13 +1,18 @@
 """What the controller answers over HTTP, and what it refuses."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.status import app as status_app
 from app.status.app import PAGE, AskError, make_app
 from app.status.board import Board
 from app.status.server import StatusServer
@@ -229,6 +234,26 @@ def test_the_past_is_told(client: httpx.Client) -> None:
 def test_what_there_is_is_described(client: httpx.Client) -> None:
     paths = client.get("/api/openapi.json").json()["paths"]
     assert {"/healthz", "/readyz", "/metrics", "/api/state", "/api/decisions", "/api/control"} <= paths.keys()
+
+
+def test_no_two_are_made_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread took away what FastAPI had another one not be warned of, and a group that began failed."""
+    making, second, new_app = threading.Lock(), threading.Event(), status_app.new_app
+
+    def noticed(*args: Any) -> FastAPI:
+        if not making.acquire(blocking=False):
+            second.set()
+        second.wait(0.1)
+        made = new_app(*args)
+        making.release()
+        return made
+
+    monkeypatch.setattr(status_app, "new_app", noticed)
+    board = told_board()
+    with ThreadPoolExecutor(2) as threads:
+        for made in [threads.submit(make_app, board, registry_of(board)) for _ in range(2)]:
+            made.result()
+    assert not second.is_set()
 
 
 def test_the_probes_answer_with_a_reason() -> None:

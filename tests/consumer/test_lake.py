@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -143,6 +144,28 @@ def test_consumers_that_give_a_table_more_columns_at_the_same_time_all_write_to_
         lake.close()
     accounts = verify(spark_server.remote, str(lake_root), ["data"])
     assert {partition.partition: account.rows for partition, account in accounts.items()} == dict.fromkeys(range(5), 1)
+
+
+def test_a_table_that_another_consumer_is_creating_is_waited_for(
+    spark_server: SharedSpark, lake_root: Path, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a catalog it is some time after its folder: whoever created it at the same time was refused."""
+    half_made, pauses = lake_root / location(schema, "data").rpartition(".")[2] / "half-made", list[float]()
+    half_made.parent.mkdir(parents=True)
+    half_made.touch()
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 4:
+            half_made.unlink()
+
+    monkeypatch.setattr("consumer.lake.time", SimpleNamespace(sleep=sleep))
+    lake = Lake([spark_server.remote], schema, "group/1/a")
+    lake.connect()
+    lake.append("data", 1, rows([record(7)], TODAY))
+    assert lake.last_appended("data", [0]) == {0: Reached(7)}
+    lake.close()
+    assert sum(pauses) > 1
 
 
 @pytest.mark.parametrize("table", ["data", "other"])
