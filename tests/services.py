@@ -80,8 +80,11 @@ class OwnServices:
 
     @cached_property
     def _spark(self) -> SparkConnectServer:
-        folder, jars = self._folder("spark"), obtain(DELTA)
-        return self._stack.enter_context(SparkConnectServer(folder, jars=jars, java=find_java(), heap_mb=SPARK_HEAP_MB))
+        """It serves all of a run: after the first 600 appends, compiling as well as Java can has paid for itself."""
+        server = SparkConnectServer(
+            self._folder("spark"), jars=obtain(DELTA), java=find_java(), heap_mb=SPARK_HEAP_MB, long_running=True
+        )
+        return self._stack.enter_context(server)
 
     def _folder(self, name: str) -> Path:
         return Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix=f"kcga-tests-{name}-")))
