@@ -57,10 +57,12 @@ class Beginning:
     """See `Standing`."""
     parked_told_at: float = 0.0
     """When that was said, by the clock of the controller that said it."""
-    foresight: Foresight | None = None
-    """See `Standing`."""
     standing: Standing | None = None
     """How the group stood with the controller before, if the newest claim says it."""
+
+    @property
+    def foresight(self) -> Foresight | None:
+        return self.standing.foresight if self.standing is not None else None
 
     def claim(self, at: float) -> Claim:
         """The first claim of the controller that begins at that moment.
@@ -88,7 +90,7 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
     epoch, paused = 0, False
     rollout: RolloutStanding | None = None
     parked: tuple[ParkedTopic, ...] = ()
-    told_at, foresight = 0.0, claim.foresight if claim is not None else None
+    told_at = 0.0
     standing = claim.standing if claim is not None else None
     unsealed: dict[str, Reach] = {}
     settled: tuple[str, ...] = ()
@@ -138,7 +140,6 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
         rollout=rollout,
         parked=parked,
         parked_told_at=told_at,
-        foresight=foresight,
         standing=standing,
     )
 
