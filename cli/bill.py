@@ -41,7 +41,7 @@ def _jars() -> Iterable[Component]:
 
 
 def _library(purl: PackageURL, hashes: Iterable[str]) -> Component:
-    """Args: hashes: SHA-256, of each file that it may be installed from."""
+    """With the SHA-256 of each file that it may be installed from."""
     return Component(
         type=ComponentType.LIBRARY,
         group=purl.namespace,

@@ -290,7 +290,7 @@ class Model:
     # What goes on by itself
 
     def by_itself(self, world: World) -> Iterator[World]:
-        """All that may come next without a fault; where nothing changes, the world goes on after a long time."""
+        """All that may come next without a fault, but for what only a long time brings."""
         for place, process in enumerate(world.processes):
             if process.goes_on:
                 if not process.defies:
