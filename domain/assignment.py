@@ -1,12 +1,14 @@
 """Which consumer reads which partition, and what it takes to get from one assignment to another."""
 
 import math
-from collections.abc import ItemsView, Iterator, KeysView, Mapping
-from dataclasses import dataclass
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from functools import cached_property
 from operator import attrgetter
+from typing import NamedTuple, TypeVar, overload
 
 from domain.partitions import TopicPartition
+
+Default = TypeVar("Default")
 
 ConsumerId = int
 """N, the number of a consumer: it reads its commands on partition N of `consumer.metadata`, where it is 1 or more."""
@@ -18,8 +20,7 @@ _NAME = attrgetter("topic", "partition")
 """The order of partitions, much faster than by their own comparison."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Migration:
+class Migration(NamedTuple):
     """A partition that leaves one consumer for another: while it moves, nobody reads it."""
 
     partition: TopicPartition
@@ -53,6 +54,20 @@ class Assignment(Mapping[TopicPartition, ConsumerId]):
     def items(self) -> ItemsView[TopicPartition, ConsumerId]:
         return self._consumer_of.items()
 
+    def values(self) -> ValuesView[ConsumerId]:
+        return self._consumer_of.values()
+
+    @overload
+    def get(self, partition: TopicPartition, /) -> ConsumerId | None: ...
+
+    @overload
+    def get(self, partition: TopicPartition, /, default: ConsumerId | Default) -> ConsumerId | Default: ...
+
+    def get(
+        self, partition: TopicPartition, /, default: ConsumerId | Default | None = None
+    ) -> ConsumerId | Default | None:
+        return self._consumer_of.get(partition, default)
+
     def __hash__(self) -> int:
         return hash(frozenset(self._consumer_of.items()))
 
@@ -68,7 +83,7 @@ class Assignment(Mapping[TopicPartition, ConsumerId]):
             held.setdefault(consumer, []).append(partition)
         return {consumer: tuple(sorted(held[consumer], key=_NAME)) for consumer in sorted(held)}
 
-    @property
+    @cached_property
     def consumers(self) -> frozenset[ConsumerId]:
         """The consumers that have a partition."""
         return frozenset(self.by_consumer)

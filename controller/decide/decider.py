@@ -184,9 +184,10 @@ class Decider:
     def catch_up(self, at: float) -> None:
         """What is gone or parked is to be read by nobody; what a consumer that fell was to read stays with who reads it
         still."""
-        for partition in self.interest.gone & self._sizes.present.keys():
-            self._sizes.forget(partition)
-        self.parking.forget({p.topic for p in self.interest.gone} - {p.topic for p in self.interest.named})
+        if gone := self.interest.gone:
+            for partition in gone & self._sizes.present.keys():
+                self._sizes.forget(partition)
+            self.parking.forget({p.topic for p in gone} - {p.topic for p in self.interest.named})
         self.parking.pass_time(at)
         if parked := self.parking.parked:
             self.desired = Assignment({p: c for p, c in self.desired.items() if p.topic not in parked})
@@ -533,11 +534,13 @@ class Decider:
 
     def spares(self, at: float, *, none_made: bool) -> Set[ConsumerId]:
         """The consumers without a partition that shall exist; `none_made`: no others than there are."""
+        wanted = max(self.settings.spare_consumers, self._awaits_speeds)
+        if not wanted:
+            return frozenset()
         limit = self.limit_at(at)
         most = self.settings.max_consumers if limit is None else min(self.settings.max_consumers, limit.most)
         needed = self.desired.consumers | self._reserved
         ordinary = {consumer for consumer in self._staying if self.class_of(consumer).name == ORDINARY}
-        wanted = max(self.settings.spare_consumers, self._awaits_speeds)
         return spares(wanted, needed, ordinary, 0 if none_made else most, self._free)
 
     @property

@@ -9,7 +9,7 @@ it.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Set, ValuesView
 from dataclasses import dataclass, field
 
 from controller.decide.former_writers import FormerWriters, Reach
@@ -80,7 +80,7 @@ class Member:
     @property
     def known_to_read(self) -> frozenset[TopicPartition]:
         """What it reads, or may be about to read: what this controller sent it, or the one before."""
-        return self.held.union(self.pending)
+        return self.held.union(self.pending) if self.pending else self.held
 
     @property
     def reach(self) -> Reach:
@@ -97,6 +97,8 @@ class Group(Mapping[ConsumerId, Member]):
 
     def __init__(self) -> None:
         self.former = FormerWriters()
+        self.alive: frozenset[ConsumerId] = frozenset()
+        """The consumers that are counted on."""
         self._members: dict[ConsumerId, Member] = {}
         self._ended: set[str] = set()
         """Writers that are not counted on any more: what still comes from them is late."""
@@ -105,15 +107,21 @@ class Group(Mapping[ConsumerId, Member]):
         return self._members[consumer]
 
     def __iter__(self) -> Iterator[ConsumerId]:
-        return iter(sorted(self._members))
+        return iter(self._members)
 
     def __len__(self) -> int:
         return len(self._members)
 
-    @property
-    def alive(self) -> frozenset[ConsumerId]:
-        """The consumers that are counted on."""
-        return frozenset(consumer for consumer, member in self._members.items() if not member.condemned)
+    # These are Mapping's as well, only many times as slow: they are needed at every turn.
+
+    def keys(self) -> KeysView[ConsumerId]:
+        return self._members.keys()
+
+    def values(self) -> ValuesView[Member]:
+        return self._members.values()
+
+    def items(self) -> ItemsView[ConsumerId, Member]:
+        return self._members.items()
 
     @property
     def taken(self) -> Set[ConsumerId]:
@@ -131,7 +139,11 @@ class Group(Mapping[ConsumerId, Member]):
 
     def add(self, consumer: ConsumerId, at: float, barrier: Order | None = None, class_name: str = ORDINARY) -> None:
         """A consumer was created; or found to exist, and then `barrier` is the first command that it gets."""
+        is_last = consumer > max(self._members, default=0)
         self._members[consumer] = Member(consumer, since=at, heard_at=at, barrier=barrier, class_name=class_name)
+        if not is_last:
+            self._members = dict(sorted(self._members.items()))
+        self.alive |= {consumer}
 
     def are_of(self, class_names: Mapping[ConsumerId, str]) -> None:
         """Of which classes the consumers are found to be."""
@@ -144,12 +156,14 @@ class Group(Mapping[ConsumerId, Member]):
         if not member.condemned:
             self._count_off(member)
             member.condemned = True
+            self.alive -= {consumer}
 
     def remove(self, consumer: ConsumerId) -> Member | None:
         """Its process has ended: it reads nothing any more, but what it was writing may still come."""
         member = self._members.pop(consumer, None)
         if member and not member.condemned:
             self._count_off(member)
+            self.alive -= {consumer}
         return member
 
     def receive(self, report: ConsumerReport, at: float) -> bool:
@@ -264,8 +278,8 @@ class Group(Mapping[ConsumerId, Member]):
         one (which only a fault outside of the protocol brings about), it counts for the lower number.
         """
         consumers: dict[TopicPartition, ConsumerId] = {}
-        for consumer in self:
-            if not self._members[consumer].condemned:
-                for partition in self._members[consumer].known_to_read:
+        for consumer, member in self.items():
+            if not member.condemned:
+                for partition in member.known_to_read:
                     consumers.setdefault(partition, consumer)
         return Assignment(consumers)

@@ -10,6 +10,7 @@ interrupted.
 from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from itertools import chain
 
 from controller.decide.group import Group, Member
 from domain.assignment import Assignment, ConsumerId
@@ -38,13 +39,13 @@ def next_steps(desired: Assignment, group: Group, resend_before: float, spare: S
         resend_before: commands sent before this moment (s since the epoch) and not acknowledged are due again.
         spare: consumers that shall exist without a partition.
     """
-    stop = {consumer: _to_stop(desired, group, consumer, resend_before) for consumer in group}
+    stop = {member.consumer: _to_stop(desired, group, member, resend_before) for member in group.values()}
     counted_on = [member for member in group.values() if not member.condemned]
-    readers = Counter(partition for member in counted_on for partition in member.known_to_read)
+    readers = Counter(chain.from_iterable(member.known_to_read for member in counted_on))
     start = {
-        consumer: _to_start(desired, group[consumer], readers, resend_before)
-        for consumer in group
-        if group[consumer].accepts_partitions
+        member.consumer: _to_start(desired, member, readers, resend_before)
+        for member in counted_on
+        if member.accepts_partitions
     }
     needed = desired.consumers
     missing = needed - group.keys()
@@ -53,9 +54,9 @@ def next_steps(desired: Assignment, group: Group, resend_before: float, spare: S
         group[consumer].accepts_partitions and group[consumer].held == frozenset(held) and not group[consumer].pending
         for consumer, held in desired.by_consumer.items()
     )
-    idle = tuple(consumer for consumer in group if consumer not in needed)
-    obsolete = tuple(consumer for consumer in idle if not group[consumer].condemned and consumer not in spare)
-    released = all(not group[consumer].known_to_read for consumer in idle if not group[consumer].condemned)
+    idle = [member for member in counted_on if member.consumer not in needed]
+    obsolete = tuple(member.consumer for member in idle if member.consumer not in spare)
+    released = not any(member.known_to_read for member in idle)
     return Steps(
         create=create,
         stop={consumer: partitions for consumer, partitions in stop.items() if partitions},
@@ -65,14 +66,11 @@ def next_steps(desired: Assignment, group: Group, resend_before: float, spare: S
     )
 
 
-def _to_stop(
-    desired: Assignment, group: Group, consumer: ConsumerId, resend_before: float
-) -> tuple[TopicPartition, ...]:
+def _to_stop(desired: Assignment, group: Group, member: Member, resend_before: float) -> tuple[TopicPartition, ...]:
     """What the consumer may read and shall not, unless it was told so lately or there is nobody yet to take it."""
-    member = group[consumer]
     if member.condemned or member.incarnation is None:
         return ()
-    superfluous = member.known_to_read.difference(desired.by_consumer.get(consumer, ()))
+    superfluous = member.known_to_read.difference(desired.by_consumer.get(member.consumer, ()))
     return tuple(
         sorted(
             partition

@@ -270,8 +270,7 @@ class Controller:
         Only silence that this controller has listened to counts: it may have been frozen itself, or cut off.
         """
         settings, silence_s, commands = self._settings, self._hearing.silence_s, list[Command]()
-        for consumer in self.group:
-            member = self.group[consumer]
+        for consumer, member in self.group.items():
             if member.condemned:
                 continue
             if not self._synchronized:

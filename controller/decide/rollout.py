@@ -53,6 +53,8 @@ class Rollout:
 
         None while anything else goes on in the group, or a consumer with the present revision is not at its best.
         """
+        if self.paused or self.failed or not self.outdated:
+            return None
         counted_on = [member for member in members if not member.condemned]
         alive = {member.consumer for member in counted_on}
         plan = desired.by_consumer
@@ -62,7 +64,7 @@ class Rollout:
             and (member.accepts_partitions if member.consumer in self.outdated else member.state is ConsumerState.READY)
             for member in counted_on
         )
-        if self.paused or self.failed or not at_rest or not desired.consumers <= alive:
+        if not at_rest or not desired.consumers <= alive:
             return None
         return min(alive & self.outdated, key=lambda consumer: (consumer in plan, consumer), default=None)
 

@@ -1,5 +1,6 @@
 """How a message becomes bytes, and how bytes from anywhere become a valid message or one clear error."""
 
+from functools import lru_cache
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -57,13 +58,19 @@ class PartitionRef(Part):
     topic: Topic
     partition: PartitionNumber
 
-    @classmethod
-    def of(cls, partition: TopicPartition) -> Self:
-        return cls(topic=partition.topic, partition=partition.partition)
+    @staticmethod
+    def of(partition: TopicPartition) -> "PartitionRef":
+        return _reference(*partition)
 
     @property
     def key(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
+
+
+@lru_cache(maxsize=10_000)
+def _reference(topic: str, partition: int) -> PartitionRef:
+    """Every report of a consumer names the same ones again."""
+    return PartitionRef(topic=topic, partition=partition)
 
 
 def _listed(

@@ -5,7 +5,6 @@ controller do not depend on how good an engine is.
 import math
 
 from domain.assignment import Assignment, ConsumerId
-from domain.consumer_class import ConsumerClass
 from domain.partitions import TopicPartition
 from solver.evaluation import Evaluation, evaluate
 from solver.problem import LOAD_TOLERANCE, Problem
@@ -67,12 +66,21 @@ class _Search:
         self._named = sorted({*problem.current.consumers, *self._fixed.values(), *problem.class_names})
         """The consumers that are not like any other."""
         self._unnamed = [c for c in range(1, len(self._order) + len(self._named) + 1) if c not in self._named]
+        self._alike = set(self._unnamed)
+        of = {consumer: problem.known_class(consumer) for consumer in [*self._named, *self._unnamed]}
+        largest = max(problem.every_class, key=lambda each: each.capacity)
+        """What a consumer can be that is nothing yet."""
+        least = min(each.price for each in problem.every_class)
+        self._price = {consumer: least if known is None else known.price for consumer, known in of.items()}
+        """Of each consumer, at least."""
+        self._capacity = {consumer: problem.capacity_of(consumer, known or largest) for consumer, known in of.items()}
+        self._packing = {c: problem.packing_capacity_of(c, known or largest) for c, known in of.items()}
         self._on: dict[ConsumerId, list[TopicPartition]] = {}
-        self._place(0, 0.0)
+        self._place(0, 0.0, 0.0)
 
-    def _place(self, index: int, moving: float) -> None:
+    def _place(self, index: int, moving: float, price: float) -> None:
         problem = self._problem
-        if not self._is_promising(moving):
+        if not self._is_promising(moving, price):
             return
         if index == len(self._order):
             assignment = Assignment({p: consumer for consumer, held in self._on.items() for p in held})
@@ -88,7 +96,8 @@ class _Search:
             held.append(partition)
             if self._may_break_rules or self._fits(consumer, held):
                 moved = problem.speeds[partition] if home not in (None, consumer) else 0.0
-                self._place(index + 1, moving + moved)
+                opened = self._price[consumer] if len(held) == 1 else 0.0
+                self._place(index + 1, moving + moved, price + opened)
             held.pop()
             if not held:
                 del self._on[consumer]
@@ -96,35 +105,31 @@ class _Search:
     def _choices(self, partition: TopicPartition, home: ConsumerId | None) -> list[ConsumerId]:
         if partition in self._fixed:
             return [self._fixed[partition]]
-        opened = [consumer for consumer in self._unnamed if consumer in self._on]
-        choices = sorted({*self._named, *opened, self._unnamed[len(opened)]})
-        return sorted(choices, key=lambda consumer: (consumer != home, consumer))
+        opened = sum(consumer in self._alike for consumer in self._on)
+        return sorted([*self._named, *self._unnamed[: opened + 1]], key=lambda consumer: (consumer != home, consumer))
 
     def _fits(self, consumer: ConsumerId, held: list[TopicPartition]) -> bool:
-        problem = self._problem
         if len(held) == 1:
             return True
-        receives = any(problem.current.get(partition) != consumer for partition in held)
-        of = self._largest_that(consumer)
-        most = problem.packing_capacity_of(consumer, of) if receives else problem.capacity_of(consumer, of)
-        return sum(problem.speeds[partition] for partition in held) <= most * (1 + LOAD_TOLERANCE)
+        load = self._load(held)
+        if load <= self._packing[consumer] * (1 + LOAD_TOLERANCE):
+            return True
+        current = self._problem.current
+        receives = any(current.get(partition) != consumer for partition in held)
+        return not receives and load <= self._capacity[consumer] * (1 + LOAD_TOLERANCE)
 
-    def _largest_that(self, consumer: ConsumerId) -> ConsumerClass:
-        """What a consumer is, or can be."""
-        largest = max(self._problem.every_class, key=lambda each: each.capacity)
-        return self._problem.known_class(consumer) or largest
+    def _load(self, held: list[TopicPartition]) -> float:
+        return sum(map(self._problem.speeds.__getitem__, held))
 
-    def _is_promising(self, moving: float) -> bool:
+    def _is_promising(self, moving: float, price: float) -> bool:
         problem = self._problem
         if len(self._on) > self._most:
             return False
-        prices = [each.price for each in problem.every_class]
-        so_far = sum(of.price if (of := problem.known_class(each)) else min(prices) for each in self._on)
-        so_far += problem.migration_weight * moving / problem.capacity
+        so_far = price + problem.migration_weight * moving / problem.capacity
         if not self._may_break_rules:
             return so_far < self._cost[2]
         excess = sum(
-            max(0.0, sum(problem.speeds[p] for p in held) - problem.capacity_of(consumer, self._largest_that(consumer)))
+            max(0.0, self._load(held) - self._capacity[consumer])
             for consumer, held in self._on.items()
             if len(held) > 1
         )
