@@ -14,36 +14,30 @@ class Freezer:
     """
 
     def __init__(self, *constants: object) -> None:
-        self._constants = constants
+        _CONSTANTS.update((id(each), each) for each in constants)
 
     def frozen(self, value: object) -> bytes:
         text = io.BytesIO()
-        _Pickler(text, self._constants).dump(value)
+        _Pickler(text, pickle.HIGHEST_PROTOCOL).dump(value)
         return text.getvalue()
 
     def thawed(self, frozen: bytes) -> Any:
-        return _Unpickler(io.BytesIO(frozen), self._constants).load()
+        return pickle.loads(frozen)  # noqa: S301 (it is this process that has frozen it)
+
+
+_CONSTANTS: dict[int, object] = {}
+"""Of all freezers; as they are kept, no other value has such an id."""
 
 
 class _Pickler(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, constants: tuple[object, ...]) -> None:
-        super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self._places = {id(each): place for place, each in enumerate(constants)}
-
-    def persistent_id(self, value: object) -> int | None:
-        return self._places.get(id(value))
-
     def reducer_override(self, value: object) -> Any:
+        if id(value) in _CONSTANTS:
+            return _constant, (id(value),)
         return (_proxy, (dict(value),)) if isinstance(value, MappingProxyType) else NotImplemented
 
 
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, constants: tuple[object, ...]) -> None:
-        super().__init__(file)
-        self._constants = constants
-
-    def persistent_load(self, place: int) -> object:
-        return self._constants[place]
+def _constant(number: int) -> object:
+    return _CONSTANTS[number]
 
 
 def _proxy(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:

@@ -10,7 +10,7 @@ left to whoever explores. There are no records: that each of them is read once i
 `tests.consumer.exactly_once_model`.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -60,9 +60,10 @@ LIMITS: Mapping[str, float] = {
 class Picture(NamedTuple):
     """All by which what a machine does next can differ."""
 
-    form: Hashable
+    form: int
+    """The number of all but the next two."""
     orders: tuple[Order, ...]
-    sequences: tuple[tuple[ConsumerId, str, int], ...] = ()
+    sequences: tuple[tuple[tuple[ConsumerId, str], int], ...] = ()
     """Of the newest report that was taken in of each process."""
 
 
@@ -79,21 +80,19 @@ MOST_FAILURES = 3
 """More of them in a row change nothing."""
 _TOLD_OTHERWISE = {"ask", "asked", "report_sequence", "_placed", *_FAILURES}
 """Attributes of which not the whole value matters."""
-_AS_THEY_ARE = frozenset({type(None), str, int, bool})
+_AS_THEY_ARE = frozenset({type(None), str, int, bool, TopicPartition})
 """Types of which most values are: looked at first."""
 
 
 @cache
-def _fields_of(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind) if each.name not in _TELLS_NOTHING)
+def _fields_of(kind: type[Any]) -> tuple[str, ...] | None:
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else None
 
 
-def _telling(value: Any) -> Iterable[str]:
-    """The attributes by which what it does next is told."""
-    if not is_dataclass(value):
-        return (name for name in vars(value) if name not in _TELLS_NOTHING)
-    kind: Any = type(value)
-    return _fields_of(kind)
+@cache
+def _telling(names: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
+    """Of these attributes those by which what it does next is told, and whether the whole value matters."""
+    return tuple((name, name not in _TOLD_OTHERWISE) for name in names if name not in _TELLS_NOTHING)
 
 
 class _Walk:
@@ -101,54 +100,93 @@ class _Walk:
 
     def __init__(self, now: float) -> None:
         self.orders: list[Order] = []
-        self.sequences: list[tuple[ConsumerId, str, int]] = []
+        self.sequences: list[tuple[tuple[ConsumerId, str], int]] = []
         self._now = now
         self._group: Group | None = None
         """It is looked at once."""
 
     def form(self, value: Any) -> Hashable:
-        if type(value) in _AS_THEY_ARE:
-            known: Hashable = value
-            return known
-        match value:
-            case Order():
-                self.orders.append(value)
-                return "order"
-            case float() if value >= BEGINNING:
-                age = self._now - value
-                return "long ago" if age >= LONG / 2 else "ahead" if age < -A_WHILE else "now"
-            case Enum() | float():
-                return value
-            case Committed():
-                return (value.offset, value.own and value.note)
-            case actions.Note():
-                return "told"
-            case Group() if self._group is value:
-                return "group"
-            case dict() | MappingProxyType():
-                return tuple([(key, self.form(each)) for key, each in sorted(value.items())])
-            case list() | tuple():
-                return tuple(map(self.form, value))
-            case Set():
-                return frozenset(value)
-        if isinstance(value, Group):
-            self._group = value
-        return tuple([self._part(value, name) for name in _telling(value)])
+        kind: Any = type(value)
+        known: Hashable = value if kind in _AS_THEY_ARE else _way(kind)(self, value)
+        return known
+
+    def of_order(self, order: Order) -> Hashable:
+        self.orders.append(order)
+        return "order"
+
+    def of_number(self, number: float) -> Hashable:
+        if number < BEGINNING:
+            return number
+        age = self._now - number
+        return "long ago" if age >= LONG / 2 else "ahead" if age < -A_WHILE else "now"
+
+    def of_committed(self, committed: Committed) -> Hashable:
+        return (committed.offset, committed.own and committed.note)
+
+    def of_note(self, _: actions.Note) -> Hashable:
+        return "told"
+
+    def of_group(self, group: Group) -> Hashable:
+        if self._group is group:
+            return "group"
+        self._group = group
+        return self.of_parts(group)
+
+    def of_enum(self, value: Enum) -> Hashable:
+        return value
+
+    def of_mapping(self, mapping: Mapping[Any, Any]) -> Hashable:
+        return tuple([(key, self.form(each)) for key, each in sorted(mapping.items())])
+
+    def of_sequence(self, sequence: Iterable[Any]) -> Hashable:
+        return tuple([self.form(each) for each in sequence])
+
+    def of_set(self, values: Set[Any]) -> Hashable:
+        return frozenset(values)
+
+    def of_parts(self, value: Any) -> Hashable:
+        kind: Any = type(value)
+        names = _fields_of(kind) or tuple(vars(value))
+        return tuple(
+            [
+                self.form(getattr(value, name)) if is_whole else self._part(value, name)
+                for name, is_whole in _telling(names)
+            ]
+        )
 
     def _part(self, of: Any, name: str) -> Hashable:
         value = getattr(of, name)
-        if name not in _TOLD_OTHERWISE:
-            return self.form(value)
         if name == "ask":
             return value is not None
         if name == "asked":
             return self.form(list(value.values()))
         if name == "report_sequence":
-            self.sequences.append((of.consumer, of.incarnation or "", value))
+            self.sequences.append(((of.consumer, of.incarnation or ""), value))
             return name
         if name == "_placed":
             return self.form(value[1:])  # by which decision does not matter
         return _at_most(value)
+
+
+_WAYS: Mapping[type[Any], Callable[[_Walk, Any], Hashable]] = {
+    Order: _Walk.of_order,
+    Committed: _Walk.of_committed,
+    actions.Note: _Walk.of_note,
+    Group: _Walk.of_group,
+    float: _Walk.of_number,
+    Enum: _Walk.of_enum,
+    dict: _Walk.of_mapping,
+    MappingProxyType: _Walk.of_mapping,
+    list: _Walk.of_sequence,
+    tuple: _Walk.of_sequence,
+    Set: _Walk.of_set,
+}
+"""How values of each kind are looked at: the first that fits."""
+
+
+@cache
+def _way(kind: type[Any]) -> Callable[[_Walk, Any], Hashable]:
+    return next((way for base, way in _WAYS.items() if issubclass(kind, base)), _Walk.of_parts)
 
 
 def _at_most(failures: Any) -> Hashable:
@@ -157,9 +195,16 @@ def _at_most(failures: Any) -> Hashable:
     return min(int(failures), MOST_FAILURES)
 
 
-def _picture(value: object, now: float = 0.0) -> Picture:
-    walk = _Walk(now)
-    return Picture(walk.form(value), tuple(walk.orders), tuple(walk.sequences))
+class _Pictures:
+    """Of one kind of machine: each form has a number."""
+
+    def __init__(self) -> None:
+        self._forms: dict[Hashable, int] = {}
+
+    def of(self, value: object, now: float = 0.0) -> Picture:
+        walk = _Walk(now)
+        form = self._forms.setdefault(walk.form(value), len(self._forms))
+        return Picture(form, tuple(walk.orders), tuple(walk.sequences))
 
 
 # The controller
@@ -185,6 +230,8 @@ class Facts(NamedTuple):
     """With the process that it takes for each; none where none has reported."""
     settled: frozenset[str]
     """Processes that it listens to no more."""
+    heard: Mapping[tuple[ConsumerId, str], int]
+    """The sequence of the newest report that was taken in of each process."""
 
 
 class Controllers:
@@ -203,8 +250,9 @@ class Controllers:
         self._has_barriers = has_barriers
         self._handle = checked if holds else Controller.handle
         self._freezer = Freezer(settings)
-        self._frozen: list[tuple[bytes, float]] = []
-        """With the moment that it is."""
+        self._kept: list[tuple[Controller | bytes, float]] = []
+        """Frozen once it is gone back to; with the moment that it is."""
+        self._look = _Pictures()
         self._numbers: dict[tuple[int, Picture], int] = {}
         self._after: dict[tuple[int, Hashable], Done] = {}
 
@@ -249,8 +297,11 @@ class Controllers:
         return [*commands, *self._handle(controller, ClaimHeard(now, claim.sequence))]
 
     def _thawed(self, state: int) -> tuple[Controller, float]:
-        frozen, now = self._frozen[state]
-        return self._freezer.thawed(frozen), now
+        kept, now = self._kept[state]
+        if isinstance(kept, bytes):
+            return self._freezer.thawed(kept), now
+        self._kept[state] = self._freezer.frozen(kept), now
+        return kept, now
 
     def _done(
         self, controller: Controller, now: float, epoch: int, asked: int | None, commands: Sequence[Command]
@@ -260,10 +311,10 @@ class Controllers:
                 member.barrier, member.unbound, member.pending = None, False, {}
         for command in commands:
             asked = command.plan if isinstance(command, Solve) else asked
-        picture = _picture(controller, now)
-        found = self._numbers.setdefault((epoch, picture), len(self._frozen))
-        if found == len(self._frozen):
-            self._frozen.append((self._freezer.frozen(controller), now))
+        picture = self._look.of(controller, now)
+        found = self._numbers.setdefault((epoch, picture), len(self._kept))
+        if found == len(self._kept):
+            self._kept.append((controller, now))
             self.pictures.append(picture)
             counted_on = [member for member in controller.group.values() if not member.condemned]
             facts = Facts(
@@ -273,6 +324,7 @@ class Controllers:
                 frozenset(member.consumer for member in counted_on if member.barrier is not None),
                 {member.consumer: member.incarnation for member in counted_on},
                 frozenset(controller.group.former.settled),
+                dict(picture.sequences),
             )
             self.facts.append(facts)
         return Done(found, tuple(commands))
@@ -389,6 +441,7 @@ class Consumers:
         self.seen: list[Seen] = []
         self._freezer = Freezer(CONSUMER_SETTINGS)
         self._frozen: list[bytes] = []
+        self._look = _Pictures()
         self._numbers: dict[tuple[Picture, Seen], int] = {}
         self._after: dict[tuple[int, Hashable, bool], Step] = {}
 
@@ -447,7 +500,7 @@ class Consumers:
             frozenset(running.reading),
             running.applied,
         )
-        picture = _picture(running)
+        picture = self._look.of(running)
         found = self._numbers.setdefault((picture, seen), len(self._frozen))
         if found == len(self._frozen):
             self._frozen.append(self._freezer.frozen(running))

@@ -222,6 +222,7 @@ class Model:
         holds = guards._replace(claims_say_what_each_may_read=True) == ALL_GUARDS
         self.controllers = Controllers(settings, has_barriers=guards.has_barriers, holds=holds)
         self.consumers = Consumers()
+        self._form = cache(self._form_of)
 
     def beginning(self, faults: Faults) -> World:
         """Two consumers have begun, one of which is to read both partitions, and nothing was said yet."""
@@ -345,10 +346,7 @@ class Model:
             yield self._has_heard(world, process, before, process.before)
 
     def _newest_heard(self, world: World, process: Process) -> int:
-        for consumer, incarnation, sequence in self.controllers.pictures[world.controller].sequences:
-            if (consumer, incarnation) == process[:2]:
-                return sequence
-        return -1
+        return self.controllers.facts[world.controller].heard.get(process[:2], -1)
 
     def _has_heard(self, world: World, process: Process, sequence: int, said: Said) -> World:
         if not self.guards.tells_what_it_takes_over:
@@ -530,19 +528,11 @@ class Model:
     def key(self, world: World) -> Hashable:
         """What tells a world from others that go on otherwise: all of it, with ranks in place of numbers."""
         controller = self.controllers.pictures[world.controller]
-        orders = [*controller.orders]
-        processes = []
+        orders, processes = [*controller.orders], []
         for process in world.processes:
-            heard = self._newest_heard(world, process)
-            late = sum(heard < process.sequence_of(said) for said in (process.said, process.said - 1))
-            before = process.before if late > 1 else None
-            form: Hashable = process.state
-            if process.alive:
-                form = self.consumers.pictures[process.state].form
-                orders += self.consumers.pictures[process.state].orders
-            orders += [said.applied for said in (process.newest, before) if said is not None]
-            says = tuple(said and said[1:] for said in (process.newest, before))
-            processes.append((process[:2], form, says, late, process[6:]))
+            form, of_process = self._form(process, self._newest_heard(world, process))
+            orders += of_process
+            processes.append(form)
         commands = sorted(self._counting(world), key=lambda each: (each.consumer, each.incarnation, each.order))
         orders += [command.order for command in commands]
         ranks = {order: place for place, order in enumerate(sorted(set(orders)))}
@@ -555,6 +545,19 @@ class Model:
             (world.claim, world.heard) if world.left.replacements else None,
             world[5:],
         )
+
+    def _form_of(self, process: Process, heard: int) -> tuple[Hashable, list[Order]]:
+        """What tells a process of which so much was heard from others, and the orders in it."""
+        late = sum(heard < process.sequence_of(said) for said in (process.said, process.said - 1))
+        before = process.before if late > 1 else None
+        form: Hashable = process.state
+        orders: list[Order] = []
+        if process.alive:
+            form = self.consumers.pictures[process.state].form
+            orders += self.consumers.pictures[process.state].orders
+        orders += [said.applied for said in (process.newest, before) if said is not None]
+        says = tuple(said and said[1:] for said in (process.newest, before))
+        return (process[:2], form, says, late, process[6:]), orders
 
     def _counting(self, world: World) -> list[ConsumerCommand]:
         """The commands that can still count."""
