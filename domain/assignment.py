@@ -15,8 +15,7 @@ ConsumerId = int
 HIGHEST_CONSUMER = 10_000
 """No group can be asked for more consumers."""
 
-
-_NAME = attrgetter("topic", "partition")
+NAME = attrgetter("topic", "partition")
 """The order of partitions, much faster than by their own comparison."""
 
 
@@ -81,7 +80,7 @@ class Assignment(Mapping[TopicPartition, ConsumerId]):
         held: dict[ConsumerId, list[TopicPartition]] = {}
         for partition, consumer in self._consumer_of.items():
             held.setdefault(consumer, []).append(partition)
-        return {consumer: tuple(sorted(held[consumer], key=_NAME)) for consumer in sorted(held)}
+        return {consumer: tuple(sorted(held[consumer], key=NAME)) for consumer in sorted(held)}
 
     @cached_property
     def consumers(self) -> frozenset[ConsumerId]:
@@ -101,4 +100,4 @@ class Assignment(Mapping[TopicPartition, ConsumerId]):
         A partition without a consumer on either side is started or stopped, not migrated.
         """
         moved = [p for p, source in self._consumer_of.items() if target.get(p, source) != source]
-        return tuple(Migration(p, self._consumer_of[p], target[p]) for p in sorted(moved, key=_NAME))
+        return tuple(Migration(p, self._consumer_of[p], target[p]) for p in sorted(moved, key=NAME))

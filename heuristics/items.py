@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from domain.assignment import Assignment, ConsumerId
+from domain.assignment import NAME, Assignment, ConsumerId
 from domain.partitions import TopicPartition
 from domain.speeds import require_speed
 
@@ -70,15 +70,15 @@ def items_of(
     for partition, speed in speeds.items():
         require_speed(speed, partition)
 
-    ranked = sorted((-speed, partition.topic, partition.partition, partition) for partition, speed in speeds.items())
-    partitions = [partition for _, _, _, partition in ranked]
+    by_name = sorted(speeds, key=NAME)
+    partitions = sorted(by_name, key=speeds.__getitem__, reverse=True)  # which leaves equal ones in that order
     owners = [current.get(partition) for partition in partitions]
     owning = {owner for owner in owners if owner is not None}
     consumers = sorted(owning.union(range(first_consumer, first_consumer + len(partitions))))
     index_of = {consumer: index for index, consumer in enumerate(consumers)}
     return Items(
         partitions=partitions,
-        sizes=[-negated for negated, _, _, _ in ranked],
+        sizes=[speeds[partition] for partition in partitions],
         owners=[None if owner is None else index_of[owner] for owner in owners],
         consumers=consumers,
         first_new=index_of.get(first_consumer, 0),

@@ -252,16 +252,19 @@ class Protocol:
             if not append.overtaken and (append.begun or append.version > world.versions[append.writer])
         )
         on_their_way = tuple(letter for letter in world.on_their_way if not self._is_set_aside(world, *letter))
-        world = world._replace(under_way=under_way, on_their_way=on_their_way)
-        for number, process in enumerate(world.processes):
-            if process.alive and self._is_out_of_action(world, number, process):
+        if under_way != world.under_way or on_their_way != world.on_their_way:
+            world = world._replace(under_way=under_way, on_their_way=on_their_way)
+        for number in world.fenced if self.ends_when_forgotten else ():
+            if world.processes[number].alive and self._is_out_of_action(world, number):
                 world = self._ended(world, number)
         return world
 
-    def _is_out_of_action(self, world: World, number: int, process: Process) -> bool:
-        is_fenced = number in world.fenced and self.ends_when_forgotten
-        is_sealed = is_fenced and world.versions[number] == LAST_VERSION and number not in world.readers
-        return is_sealed and not process.late and not any(isinstance(each, TakingOver) for each in process.waits_for)
+    @staticmethod
+    def _is_out_of_action(world: World, number: int) -> bool:
+        """Whether one that is fenced is."""
+        process, is_sealed = world.processes[number], world.versions[number] == LAST_VERSION
+        takes_over = process.late or any(isinstance(each, TakingOver) for each in process.waits_for)
+        return is_sealed and number not in world.readers and not takes_over
 
     # What the controller does
 
@@ -486,17 +489,14 @@ class Protocol:
                 pass
         given_up = [waits_for[place] for place in step.given_up]
         waits_for = [each for place, each in enumerate(waits_for) if place not in step.given_up]
-        under_way, on_their_way = list(world.under_way), list(world.on_their_way)
-        for ask in step.asked:
-            if isinstance(ask, Write):
-                under_way.append(Append(number, ask.version, ask.rows))
-            if isinstance(ask, SetAside):
-                on_their_way.append((number, ask.aside))
-            waits_for.append(self._asked(number, ask))
+        waits_for += [self._asked(number, ask) for ask in step.asked]
         late = (*process.late, *(each for each in given_up if isinstance(each, TakingOver)))
-        process = process._replace(state=step.state, waits_for=tuple(waits_for), late=late)
-        world = world._replace(under_way=tuple(sorted(under_way)), on_their_way=tuple(sorted(on_their_way)))
-        return world.having(number, process)
+        world = world.having(number, process._replace(state=step.state, waits_for=tuple(waits_for), late=late))
+        if appends := [Append(number, ask.version, ask.rows) for ask in step.asked if isinstance(ask, Write)]:
+            world = world._replace(under_way=tuple(sorted([*world.under_way, *appends])))
+        if letters := [(number, ask.aside) for ask in step.asked if isinstance(ask, SetAside)]:
+            world = world._replace(on_their_way=tuple(sorted([*world.on_their_way, *letters])))
+        return world
 
     def _asked(self, number: int, ask: Ask) -> Waiting:
         if not isinstance(ask, TakeOver):
