@@ -45,6 +45,9 @@ BOUND_S = (
 obeys, those that do not are given up, those in their place are ready, a lost command was sent once more. The back-off
 is what many lost consumers in a row bring about; without it the bound is a minute shorter."""
 
+CALM_STEP_S = 1.0
+"""Of a world that nothing befalls any more: controller and consumers take their turns as before, and wait for less."""
+
 FAULTS = st.sampled_from(
     [
         "load",
@@ -109,9 +112,9 @@ def befall(world: World, fault: str) -> None:
             world.listens = True
 
 
-def go_on(world: World, steps: int) -> None:
+def go_on(world: World, steps: int, step_s: float = 0.5) -> None:
     for _ in range(steps):
-        world.step()
+        world.step(step_s)
 
 
 def a_world(seed: int, chaos: float, *, seals: bool = True) -> World:
@@ -127,7 +130,7 @@ def a_world(seed: int, chaos: float, *, seals: bool = True) -> World:
 
 def require_converged(world: World, though: str) -> None:
     """A controller whose solver is at work now and then is content in between."""
-    go_on(world, int(BOUND_S / 0.5))
+    go_on(world, int(BOUND_S / CALM_STEP_S), CALM_STEP_S)
     left_s = 2 * SOLVER_S
     while not world.converged and left_s > 0:
         go_on(world, 1)

@@ -12,7 +12,15 @@ from controller.settings import ControllerSettings
 from domain.messages import ControlAction, DecisionKind
 from domain.partitions import TopicPartition
 from domain.speeds import Lag, WriteSpeeds
-from tests.controller.test_controller_faults import BOUND_S, FAULTS, befall, go_on, require_converged, require_once
+from tests.controller.test_controller_faults import (
+    BOUND_S,
+    CALM_STEP_S,
+    FAULTS,
+    befall,
+    go_on,
+    require_converged,
+    require_once,
+)
 from tests.controller.test_controller_faults import SETTINGS as OF_FAULTS
 from tests.controller.world import World
 from tests.examples import examples
@@ -267,7 +275,7 @@ def test_whatever_happens_all_is_read_and_then_nobody_reads(
     world.chaos, world.monitor_lives = 0.0, True
     world.wake()
     world.speeds = dict.fromkeys(world.speeds, 0.0)
-    go_on(world, int(BOUND_S + IDLE_S) * STEPS_A_S)
+    go_on(world, int((BOUND_S + IDLE_S) / CALM_STEP_S), CALM_STEP_S)
     for _ in range(int(BOUND_S) * STEPS_A_S):
         if world.at_zero:
             break
