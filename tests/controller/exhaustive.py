@@ -10,6 +10,8 @@ from solver.evaluation import Evaluation, evaluate
 from solver.problem import LOAD_TOLERANCE, Problem
 from solver.solution import Solution, Status
 
+ROUNDING = 1e-6
+"""By so much of a consumer sums of sizes may be wrong."""
 Cost = tuple[int, float, float]
 """Whether a rule is broken, what is above the capacities, and the objective."""
 
@@ -75,12 +77,17 @@ class _Search:
         """Of each consumer, at least."""
         self._capacity = {consumer: problem.capacity_of(consumer, known or largest) for consumer, known in of.items()}
         self._packing = {c: problem.packing_capacity_of(c, known or largest) for c, known in of.items()}
+        self._least, self._largest = least, largest.capacity
+        sizes = [problem.speeds[partition] for partition in self._order]
+        shared = [size if size <= self._largest else 0.0 for size in sizes]
+        self._left = [sum(shared[index:]) for index in range(len(shared) + 1)]
+        """What the partitions from each on need, but for those that need a consumer of their own."""
         self._on: dict[ConsumerId, list[TopicPartition]] = {}
         self._place(0, 0.0, 0.0)
 
     def _place(self, index: int, moving: float, price: float) -> None:
         problem = self._problem
-        if not self._is_promising(moving, price):
+        if not self._is_promising(index, moving, price):
             return
         if index == len(self._order):
             assignment = Assignment({p: consumer for consumer, held in self._on.items() for p in held})
@@ -121,13 +128,18 @@ class _Search:
     def _load(self, held: list[TopicPartition]) -> float:
         return sum(map(self._problem.speeds.__getitem__, held))
 
-    def _is_promising(self, moving: float, price: float) -> bool:
+    def _must_open(self, index: int) -> int:
+        """So many more consumers it takes at least where all rules are kept."""
+        free = sum(max(0.0, self._capacity[consumer] - self._load(held)) for consumer, held in self._on.items())
+        return max(0, math.ceil((self._left[index] - free) / self._largest - ROUNDING))
+
+    def _is_promising(self, index: int, moving: float, price: float) -> bool:
         problem = self._problem
         if len(self._on) > self._most:
             return False
         so_far = price + problem.migration_weight * moving / problem.capacity
         if not self._may_break_rules:
-            return so_far < self._cost[2]
+            return so_far < self._cost[2] and so_far + self._least * self._must_open(index) < self._cost[2]
         excess = sum(
             max(0.0, self._load(held) - self._capacity[consumer])
             for consumer, held in self._on.items()
