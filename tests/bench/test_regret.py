@@ -242,6 +242,7 @@ def test_no_policy_pays_less_than_the_bound(load: str) -> None:
         assert each.plan is None
 
 
+@pytest.mark.slow(3)
 def test_who_knows_the_load_does_better_than_whoever_decides_each_step_alone() -> None:
     span = Span(windows=1, changes=5)
     sizes = LOADS["ramps"](12, WARM_UP + span.steps, 1)

@@ -59,7 +59,7 @@ def test_so_it_is_whatever_else_happens(protocol: Protocol) -> None:
     [
         Protocol(refused=(0, 0), processes=2),
         Protocol(refused=(0, 0), at_once=2, processes=2),
-        Protocol(refused=(0, 1), at_once=2, records=3, processes=2),
+        pytest.param(Protocol(refused=(0, 1), at_once=2, records=3, processes=2), marks=pytest.mark.slow(2)),
         pytest.param(Protocol(refused=(0, 1), at_once=2, zombies=False), marks=pytest.mark.slow),
         Protocol(refused=(0, 1), at_once=2, loses_commits=True, processes=2),
         pytest.param(Protocol(refused=(0, 1), at_once=2, leaves=True, processes=2), marks=pytest.mark.slow),
@@ -102,7 +102,11 @@ def test_a_table_that_takes_nothing_is_let_go_and_has_each_record_once_when_it_i
         (Protocol(looks_into_lake=False, processes=2), "doubled"),
         (Protocol(claims=False, zombies=False, given=Given.FORGOTTEN), "doubled"),
         (Protocol(given=Given.FORGOTTEN, processes=2), "doubled"),
-        (Protocol(loses_commits=True, looks_at_all_appends=False, zombies=False), "doubled"),
+        pytest.param(
+            Protocol(loses_commits=True, looks_at_all_appends=False, zombies=False),
+            "doubled",
+            marks=pytest.mark.slow(2),
+        ),
         (Protocol(claims_what_is_unsettled=False, zombies=False), "doubled"),
         (Protocol(expires=True, renews=False, zombies=False, given=Given.FORGOTTEN), "doubled"),
         (Protocol(forgets=True, ends_when_forgotten=False, processes=2), "committed what is not in the lake"),

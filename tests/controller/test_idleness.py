@@ -251,6 +251,7 @@ def test_how_long_all_was_quiet_is_known_without_a_gap_only() -> None:
 
 
 @pytest.mark.explores
+@pytest.mark.slow
 @hypothesis_settings(max_examples=examples(60), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
