@@ -23,7 +23,8 @@ SETTINGS = ControllerSettings(
     heartbeat_timeout_s=15.0,
     scale_down_window_s=WINDOW_S,
 )
-STEP_S = 1.0
+STEP_S, CALM_STEP_S = 1.0, 2.0
+"""Of the world; and where nothing is to happen for long, in which as many decisions are made."""
 
 
 def orders(*speeds: float) -> dict[TopicPartition, float]:
@@ -36,12 +37,17 @@ def a_world(load: dict[TopicPartition, float], changes: dict[str, object] | None
     return world
 
 
-def run(world: World, seconds: float, load: Callable[[float], dict[TopicPartition, float]] | None = None) -> None:
+def run(
+    world: World,
+    seconds: float,
+    load: Callable[[float], dict[TopicPartition, float]] | None = None,
+    step_s: float = STEP_S,
+) -> None:
     began = world.now
     while world.now < began + seconds:
         if load is not None:
             world.speeds = load(world.now - began)
-        world.step(STEP_S)
+        world.step(step_s)
 
 
 def scale_downs(world: World) -> list[float]:
@@ -121,7 +127,7 @@ def test_under_a_steady_load_nothing_moves(speeds: list[float]) -> None:
     world = a_world(orders(*speeds))
     run(world, 30)
     settled = len(world.decisions)
-    run(world, 600)
+    run(world, 600, step_s=CALM_STEP_S)
     assert len(world.decisions) > settled
     assert sum(map(migrations, world.decisions[settled:])) == 0
 
@@ -150,7 +156,7 @@ def test_no_consumer_is_given_up_while_a_speed_is_not_known(
     else:
         world.unknown = frozenset(TopicPartition("orders", number) for number in unknown)
         world.speeds = {p: after for p in orders(0, 0, 0, 0) if p not in world.unknown}
-    run(world, 4 * WINDOW_S)
+    run(world, 4 * WINDOW_S, step_s=CALM_STEP_S)
     assert len(world.consumers) == 4
     assert scale_downs(world) == []
 
