@@ -1,6 +1,7 @@
 """Recurring moments, as cron expressions name them."""
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
@@ -45,6 +46,12 @@ class Moments(BaseModel):
 
     def last(self, at: float) -> float | None:
         """The last of them until `at`, and at it; both in seconds since the epoch."""
-        moment = datetime.fromtimestamp(at, ZoneInfo(self.time_zone)).replace(microsecond=0)
-        began = next(CronSim(self.cron, moment + timedelta(seconds=1), reverse=True), None)
-        return None if began is None else began.timestamp()
+        return _last(self.cron, self.time_zone, at // 60 * 60)
+
+
+@lru_cache(maxsize=256)
+def _last(cron: str, time_zone: str, minute: float) -> float | None:
+    """It is asked for at every turn, and within a minute the same: no time zone is off by seconds since 1972."""
+    moment = datetime.fromtimestamp(minute, ZoneInfo(time_zone))
+    began = next(CronSim(cron, moment + timedelta(seconds=1), reverse=True), None)
+    return None if began is None else began.timestamp()
