@@ -19,9 +19,8 @@ from tests.consumer.test_exactly_once import (
     FOR_EVER_S,
     FREEZE,
     KILL,
-    MORE,
-    RECORDS,
     Fault,
+    Records,
     Scene,
     fault,
     frozen,
@@ -31,6 +30,9 @@ from tests.consumer.test_exactly_once import (
 from tests.sink_examples import Example
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow(15)]
+
+RECORDS = Records(2_000, 500, 200)
+"""So many that a program takes its time."""
 
 KILLED = [
     *(fault(KILL, when, step, call=2) for step in ("write", "commit") for when in ("before", "after")),
@@ -63,7 +65,7 @@ def partitions(data_topic: str) -> list[TopicPartition]:
 
 @pytest.fixture
 def scene(driver: Driver, start_process: StartProcess, partitions: list[TopicPartition]) -> Scene:
-    return Scene(driver, start_process, partitions)
+    return Scene(driver, start_process, partitions, records=RECORDS)
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def each_once(example: Example, partitions: list[TopicPartition]) -> Callable[[]
         held = example.held(
             'SELECT partition, count(*), count(DISTINCT "offset"), max("offset") FROM records GROUP BY 1 ORDER BY 1'
         )
-        count = RECORDS + MORE
+        count = RECORDS.all
         assert held == [(partition.partition, count, count, count - 1) for partition in partitions]
 
     return each_once

@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,10 +22,24 @@ from tests.made_tables import constrain
 from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedSpark
 
-RECORDS = 2_000
-"""Of each partition, before the first process begins: three cycles' worth, and some."""
-MORE = 500
-"""Of each partition, once the last one reads."""
+
+class Records(NamedTuple):
+    """What each partition gets."""
+
+    first: int
+    """Before the first process begins: three cycles' worth, and some."""
+    more: int
+    """Once the last one reads."""
+    size: int
+    """Of each, in bytes."""
+
+    @property
+    def all(self) -> int:
+        return self.first + self.more
+
+
+LARGE = Records(100, 25, 4_000)
+"""So few that one which the table refuses is found by few appends."""
 STRAGGLES_S = 3.0
 """How long after the end the lake is given for what a dead process may still have under way."""
 FOR_EVER_S = 600.0
@@ -99,7 +113,12 @@ class Scene:
     """Consumers that follow one another on the partitions of one topic."""
 
     def __init__(
-        self, driver: Driver, start_process: StartProcess, partitions: list[TopicPartition], lake: Path | None = None
+        self,
+        driver: Driver,
+        start_process: StartProcess,
+        partitions: list[TopicPartition],
+        lake: Path | None = None,
+        records: Records = LARGE,
     ) -> None:
         self.root = "" if lake is None else str(lake)
         """The folder, or the schema of a catalog, of their tables."""
@@ -108,8 +127,9 @@ class Scene:
         self._start_process = start_process
         self._partitions = partitions
         self._former: list[ConsumerReport] = []
+        self._records = records
         for partition in partitions:
-            driver.produce(partition, 0, RECORDS)
+            driver.produce(partition, 0, records.first, records.size)
 
     def begin(self, number: int, fault: Fault | None = None, *, told: bool, **settings: Any) -> ConsumerProgram:
         """Begins the next process, as consumer `number`, told of the ones before or left to find their claims."""
@@ -148,11 +168,11 @@ class Scene:
 
     def produce_more(self) -> None:
         for partition in self._partitions:
-            self._driver.produce(partition, RECORDS, MORE)
+            self._driver.produce(partition, self._records.first, self._records.more, self._records.size)
 
     def read_the_rest(self) -> None:
         """Waits until the process that began last has read everything."""
-        everything = dict.fromkeys(self._partitions, RECORDS + MORE)
+        everything = dict.fromkeys(self._partitions, self._records.all)
         self._driver.wait_until_committed(everything)
         self._driver.listen(STRAGGLES_S)
 
@@ -182,7 +202,7 @@ def each_once(scene: Scene, partitions: list[TopicPartition]) -> EachOnce:
     """Makes sure that the lake holds each record once."""
 
     def each_once() -> None:
-        count = RECORDS + MORE
+        count = LARGE.all
         account = PartitionAccount(rows=count, distinct_offsets=count, first_offset=0, last_offset=count - 1)
         held = scene.held(location(scene.root, partitions[0].topic))
         assert held == {partition.partition: account for partition in partitions}
@@ -190,7 +210,7 @@ def each_once(scene: Scene, partitions: list[TopicPartition]) -> EachOnce:
     return each_once
 
 
-REFUSED = (3, 700)
+REFUSED = (3, 35)
 """Offsets of partition 1 that the table refuses."""
 
 
@@ -277,12 +297,11 @@ def test_a_kill_while_a_record_is_looked_for_leaves_it_in_the_dead_letters_once_
     else:
         scene.produce_more()
     scene.read_the_rest()
-    count = RECORDS + MORE
     (refusing,) = (partition for partition in partitions if partition.partition == 1)
     held = scene.held(location(scene.root, refusing.topic))
     assert set(held) == {partition.partition for partition in partitions}
-    assert sum(account.rows for account in held.values()) == len(partitions) * count - len(REFUSED)
-    assert sum(account.distinct_offsets for account in held.values()) == len(partitions) * count - len(REFUSED)
+    assert sum(account.rows for account in held.values()) == len(partitions) * LARGE.all - len(REFUSED)
+    assert sum(account.distinct_offsets for account in held.values()) == len(partitions) * LARGE.all - len(REFUSED)
     letters = scene.held(dead_letters(scene.root))
     assert letters == {1: PartitionAccount(len(REFUSED), len(REFUSED), *REFUSED)}
 
