@@ -1,10 +1,8 @@
 """Several groups in one process: what they share, and that what ends one ends no other."""
 
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -13,15 +11,14 @@ from structlog.testing import capture_logs
 from app import groups
 from app.errors import KcgaError, UsageError
 from app.groups import GroupKeeper, Groups, Together, end, named, settings_files
-from app.settings import Settings
 from app.status.groups import make_groups_app
 from app.status.server import StatusServer
 from app.telemetry.process import process_registry
 from cli.commands.controller import controller
 from controller.fleet import ConsumerFleet, FleetError, Revisions
-from controller.runner import Audience
 from domain.assignment import ConsumerId
 from domain.consumer_class import ORDINARY
+from tests.app.conftest import Controllers
 from tests.patience import PATIENCE_S, wait_until
 
 TEXT = """\
@@ -44,33 +41,6 @@ def write(folder: Path, *names: str) -> dict[str, Path]:
     for name, file in files.items():
         file.write_text(TEXT.format(name=name))
     return files
-
-
-class Controllers:
-    """Stand for those of all groups; some of them cannot begin."""
-
-    def __init__(self) -> None:
-        self.failing: dict[str, Exception] = {}
-        self.begun: list[str] = []
-
-    def __call__(
-        self, settings: Settings, _file: Path, stop: threading.Event, audience: Audience, _limited: Any
-    ) -> None:
-        fails = self.failing.get(settings.kafka.group)
-        if fails is None:
-            audience.leads(1)
-        self.begun.append(settings.kafka.group)
-        if fails is not None:
-            raise fails
-        stop.wait()
-
-
-@pytest.fixture
-def controllers(monkeypatch: pytest.MonkeyPatch) -> Controllers:
-    stand_in = Controllers()
-    monkeypatch.setattr(groups, "control", stand_in)
-    monkeypatch.setattr("app.telemetry.controller._recall", lambda *_: None)
-    return stand_in
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from structlog.testing import capture_logs
 
-from app import components, groups, observe
+from app import components, observe
 from app.child import Child
 from app.errors import KcgaError, UsageError
 from app.groups import Groups, Together, end
@@ -23,7 +23,8 @@ from app.watch.looks import Look
 from sandbox.ports import LOOPBACK, free_port
 from solver import Problem, Solution
 from tests.app.any_settings import settings
-from tests.app.test_groups import TEXT, Controllers
+from tests.app.conftest import Controllers
+from tests.app.test_groups import TEXT
 from tests.cli.ordinary_group import RdkafkaGroup, generation, producing, wait_for_group
 from tests.cli.test_watcher import group, watched
 from tests.conftest import CreateTopic
@@ -106,14 +107,6 @@ def of_folder(folder: Path) -> Iterator[tuple[Groups, httpx.Client]]:
         kept.look()
         yield kept, page
         end(list(kept), PATIENCE_S)
-
-
-@pytest.fixture
-def controllers(monkeypatch: pytest.MonkeyPatch) -> Controllers:
-    stand_in = Controllers()
-    monkeypatch.setattr(groups, "control", stand_in)
-    monkeypatch.setattr("app.telemetry.controller._recall", lambda *_: None)
-    return stand_in
 
 
 def test_beside_others_it_is_a_row_and_a_page_until_its_file_says_manage(

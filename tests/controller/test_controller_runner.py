@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
+from controller.decide import backoff
 from controller.decide.commands import Claim
 from controller.decide.decider import BY_RULE
 from controller.decide.history import Beginning, claiming
@@ -209,7 +210,8 @@ def test_what_cannot_be_sent_is_sent_later() -> None:
         wait_until(lambda: group.read == set(PARTITIONS))
 
 
-def test_a_consumer_that_cannot_be_created_is_tried_again() -> None:
+def test_a_consumer_that_cannot_be_created_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backoff, "LONGEST_BACKOFF_S", 0.2)
     group = MemoryGroup(refuse_creation=True)
     with running(group):
         wait_until(lambda: group.refused > 0)

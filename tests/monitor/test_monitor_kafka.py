@@ -323,6 +323,7 @@ def test_a_log_whose_start_moves_as_under_retention_keeps_its_speed(
         assert statistics.median(relative_errors(reports, load, topic, window_s=4)) < 0.05
 
 
+@pytest.mark.slow(15)
 def test_the_monitor_waits_for_a_cluster_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     existing = ClusterLogs.existing
