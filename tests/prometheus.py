@@ -11,6 +11,7 @@ import yaml
 from app.child import Child
 from sandbox.ports import LOOPBACK
 from sandbox.server import Server
+from tests import web
 from tests.patience import PATIENCE_S
 
 JOB = "kcga"
@@ -61,7 +62,7 @@ class Prometheus(Server):
         return [rule for group in self._ask("rules", {})["groups"] for rule in group["rules"]]
 
     def _ask(self, what: str, parameters: Mapping[str, str]) -> Any:
-        answer = httpx.get(f"http://{self.address}/api/v1/{what}", params=parameters, timeout=PATIENCE_S).json()
+        answer = web.get(f"http://{self.address}/api/v1/{what}", params=parameters, timeout=PATIENCE_S).json()
         assert answer["status"] == "success", f"{what} {parameters}: {answer.get('error')}"
         return answer["data"]
 
@@ -85,6 +86,6 @@ class Prometheus(Server):
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"http://{self.address}/-/ready").status_code == 200
+            return web.get(f"http://{self.address}/-/ready").status_code == 200
         except httpx.TransportError:
             return False

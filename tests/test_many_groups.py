@@ -21,6 +21,7 @@ from domain.messages import ControlAction, Decision, WriteSpeedReport
 from domain.partitions import TopicPartition
 from domain.speeds import WriteSpeeds
 from sandbox.ports import free_port
+from tests import web
 from tests.app.test_groups import Fleet
 from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedBroker
@@ -141,7 +142,7 @@ def test_the_command_controls_a_folder_of_groups_until_it_is_asked_to_end(
 
     def rows() -> dict[str, str | None]:
         try:
-            answer = httpx.get(f"http://127.0.0.1:{port}/api/groups", timeout=PATIENCE_S).json()
+            answer = web.get(f"http://127.0.0.1:{port}/api/groups", timeout=PATIENCE_S).json()
         except httpx.TransportError:
             return {}
         return {row["name"]: row["role"] for row in answer}

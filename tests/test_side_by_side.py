@@ -23,6 +23,7 @@ def test_all_of_a_file_that_is_named_are_in_its_group_and_others_in_none() -> No
     assert group_of("tests/test_docs.py::test_any") is None
 
 
+@pytest.mark.slow(2)
 def test_when_a_process_dies_the_others_run_what_is_left(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(
         "from tests.side_by_side import Scheduler\n"

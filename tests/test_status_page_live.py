@@ -34,6 +34,7 @@ from domain.group_view.explanation import explain
 from domain.messages import ConsumerReport, ControllerClaim, Decision, Restraint, WriteSpeedReport
 from domain.partitions import TopicPartition
 from solver import Status
+from tests import web
 from tests.page_watch import PHONE, opened, serious_faults
 from tests.patience import PATIENCE_S, wait_until
 from tests.prometheus import Prometheus
@@ -161,14 +162,14 @@ def test_the_group_follows_the_load_and_the_lake_has_every_record_once(up: Up) -
 def has_scaled_down(url: str) -> bool:
     """And up, before that: the load begins low."""
     scaled_down = re.compile(r"^kcga_scale_downs_total\S* (\d+)", re.MULTILINE).search(
-        httpx.get(f"{url}/metrics", timeout=PATIENCE_S).text
+        web.get(f"{url}/metrics", timeout=PATIENCE_S).text
     )
     return scaled_down is not None and int(scaled_down[1]) > 0
 
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/readyz").status_code == 200
+        return web.get(f"{url}/readyz").status_code == 200
     except httpx.TransportError:
         return False
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
-import httpx
 import pytest
 import structlog
 
@@ -20,6 +19,7 @@ from app.telemetry import exporter
 from app.telemetry.controller import RECALLED, observed
 from app.telemetry.process import process_registry
 from domain.messages import ControlAction, Decision
+from tests import web
 from tests.app.any_settings import settings
 from tests.app.receiver import Receive
 from tests.patience import PATIENCE_S, wait_until
@@ -87,7 +87,7 @@ def test_a_page_without_past_decisions_is_a_page(
 
     monkeypatch.setattr(telemetry, "newest_decisions", unknown)
     with observed(serving()):
-        metrics = httpx.get(f"{urls[0]}/metrics", timeout=PATIENCE_S).text
+        metrics = web.get(f"{urls[0]}/metrics", timeout=PATIENCE_S).text
         for thread in threading.enumerate():
             if thread.name == "recall":
                 thread.join(PATIENCE_S)
@@ -107,7 +107,7 @@ def test_what_is_asked_over_http_is_passed_on_and_what_comes_of_it_is_told(
 
     monkeypatch.setattr(telemetry, "ask", ask)
     monkeypatch.setattr(telemetry, "newest_decisions", lambda *_: [])
-    with observed(serving()), httpx.Client(base_url=urls[0], timeout=PATIENCE_S) as client:
+    with observed(serving()), web.client(base_url=urls[0], timeout=PATIENCE_S) as client:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         fine = client.post("/api/control", json={"action": "pause"}, headers=headers)
         failed = client.post("/api/control", json={"action": "replan"}, headers=headers)
@@ -133,7 +133,7 @@ def test_a_webhook_is_told_and_what_became_of_it_is_a_metric(
 
 def metrics_say(url: str, metric: re.Pattern[str]) -> None:
     def said() -> str:
-        return httpx.get(f"{url}/metrics", timeout=PATIENCE_S).text
+        return web.get(f"{url}/metrics", timeout=PATIENCE_S).text
 
     wait_until(lambda: metric.search(said()), said)
 

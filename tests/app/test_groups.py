@@ -18,6 +18,7 @@ from cli.commands.controller import controller
 from controller.fleet import ConsumerFleet, FleetError, Revisions
 from domain.assignment import ConsumerId
 from domain.consumer_class import ORDINARY
+from tests import web
 from tests.app.conftest import Controllers
 from tests.patience import PATIENCE_S, wait_until
 
@@ -262,7 +263,7 @@ def test_files_that_cannot_be_told_apart_change_nothing(followed: Groups, tmp_pa
 def served(keepers: Iterable[GroupKeeper]) -> Iterator[httpx.Client]:
     server = StatusServer("127.0.0.1", 0)
     app = make_groups_app(keepers, process_registry())
-    with server.serve(app), httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
+    with server.serve(app), web.client(base_url=server.url, timeout=PATIENCE_S) as client:
         yield client
 
 

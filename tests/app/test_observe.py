@@ -22,6 +22,7 @@ from app.watch.decide.watcher import Moment
 from app.watch.looks import Look
 from sandbox.ports import LOOPBACK, free_port
 from solver import Problem, Solution
+from tests import web
 from tests.app.any_settings import settings
 from tests.app.conftest import Controllers
 from tests.app.test_groups import TEXT
@@ -102,7 +103,7 @@ def of_folder(folder: Path) -> Iterator[tuple[Groups, httpx.Client]]:
     server = StatusServer(LOOPBACK, 0)
     with (
         server.serve(make_groups_app(kept, process_registry())),
-        httpx.Client(base_url=server.url, timeout=PATIENCE_S) as page,
+        web.client(base_url=server.url, timeout=PATIENCE_S) as page,
     ):
         kept.look()
         yield kept, page
@@ -179,7 +180,7 @@ def test_beside_a_real_group_nothing_is_written_and_no_member_notices(
     with (
         RdkafkaGroup(client, unique_name, topic) as members,
         producing(client, topic, dict.fromkeys(range(4), 5_000)),
-        httpx.Client(base_url=f"http://{LOOPBACK}:{port}", timeout=PATIENCE_S) as page,
+        web.client(base_url=f"http://{LOOPBACK}:{port}", timeout=PATIENCE_S) as page,
     ):
         for _ in range(2):
             members.join()

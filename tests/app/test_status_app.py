@@ -17,6 +17,7 @@ from app.status.app import PAGE, AskError, make_app
 from app.status.board import Board
 from app.status.server import StatusServer
 from domain.messages import ControlAction
+from tests import web
 from tests.app.status_messages import HOSTILE, SETTINGS, Clock, claim_with_parked, registry_of, told_board
 from tests.patience import PATIENCE_S
 from tests.sandbox.watch_messages import BEGAN
@@ -50,7 +51,7 @@ def asked() -> Asked:
 def served(board: Board, ask: Asked | None = None, token: str | None = None) -> Iterator[httpx.Client]:
     server = StatusServer("127.0.0.1", 0)
     app = make_app(board, registry_of(board), ask=ask, token=token, stopping=server.stopping)
-    with server.serve(app), httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
+    with server.serve(app), web.client(base_url=server.url, timeout=PATIENCE_S) as client:
         yield client
 
 

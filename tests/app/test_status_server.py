@@ -17,6 +17,7 @@ from app.status import server as of_server
 from app.status.app import make_app
 from app.status.board import Board
 from app.status.server import PortError, StatusServer
+from tests import web
 from tests.app.status_messages import registry_of, told_board
 from tests.patience import PATIENCE_S, wait_until
 from tests.sandbox.watch_messages import BEGAN, report
@@ -35,7 +36,7 @@ def server(board: Board) -> Iterator[StatusServer]:
 
 
 def test_a_page_that_is_open_hears_of_every_change(server: StatusServer, board: Board) -> None:
-    with httpx.stream("GET", f"{server.url}/api/events", timeout=PATIENCE_S) as stream:
+    with web.stream("GET", f"{server.url}/api/events", timeout=PATIENCE_S) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         states = (json.loads(line.removeprefix("data: ")) for line in stream.iter_lines() if line.startswith("data: "))
         first = next(states)
@@ -49,7 +50,7 @@ def test_a_page_that_is_open_hears_of_every_change(server: StatusServer, board: 
 def test_an_open_stream_does_not_keep_the_server_from_ending(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_server, "END_WITHIN_S", PATIENCE_S)
     server = StatusServer("127.0.0.1", 0)
-    with httpx.Client(timeout=PATIENCE_S) as client:
+    with web.client(timeout=PATIENCE_S) as client:
         with server.serve(make_app(board, registry_of(board), stopping=server.stopping)):
             stream = client.send(client.build_request("GET", f"{server.url}/api/events"), stream=True)
         assert server._thread is not None
@@ -62,13 +63,13 @@ def test_no_more_pages_are_kept_up_to_date_than_so_many_and_one_that_closes_make
 ) -> None:
     monkeypatch.setattr(app, "MOST_PAGES", 1)
     events = f"{server.url}/api/events"
-    with httpx.stream("GET", events, timeout=PATIENCE_S) as stream:
+    with web.stream("GET", events, timeout=PATIENCE_S) as stream:
         lines = stream.iter_lines()
         assert "retry: 2000" in lines
-        refused = httpx.get(events, timeout=PATIENCE_S)
+        refused = web.get(events, timeout=PATIENCE_S)
         assert (refused.status_code, refused.json()) == (503, {"reason": "1 pages are open already"})
     while True:
-        with httpx.stream("GET", events, timeout=PATIENCE_S) as again:
+        with web.stream("GET", events, timeout=PATIENCE_S) as again:
             if again.status_code == 200:
                 break
         time.sleep(0.05)
@@ -99,7 +100,7 @@ def test_a_child_serves_the_socket_that_it_is_given_and_so_does_the_next_one(tmp
                 StatusServer("127.0.0.1", port)
             command = [sys.executable, "-c", SERVES, str(port), which]
             with Child("the page", command, tmp_path / "log", listener=listener):
-                assert httpx.get(f"http://127.0.0.1:{port}/", timeout=300).text == which
+                assert web.get(f"http://127.0.0.1:{port}/", timeout=300).text == which
 
 
 def test_an_address_that_is_none_is_one_clear_line() -> None:
@@ -147,7 +148,7 @@ def test_after_any_crowd_that_asks_for_nothing_the_page_is_back_by_itself(server
     def answers() -> bool:
         """To whoever asks in time."""
         with suppress(httpx.TransportError):
-            return httpx.get(f"{server.url}/healthz", timeout=PATIENCE_S).status_code == 200
+            return web.get(f"{server.url}/healthz", timeout=PATIENCE_S).status_code == 200
         return False
 
     wait_until(answers)
@@ -171,7 +172,7 @@ def test_a_page_that_is_open_stays_open_while_nothing_is_asked(server: StatusSer
         def states() -> Iterator[str] | None:
             """Of whoever asks in time."""
             with suppress(httpx.TransportError):
-                stream = opened.enter_context(httpx.stream("GET", f"{server.url}/api/events", timeout=PATIENCE_S))
+                stream = opened.enter_context(web.stream("GET", f"{server.url}/api/events", timeout=PATIENCE_S))
                 lines = (line for line in stream.iter_lines() if line.startswith("data: "))
                 next(lines)
                 return lines
@@ -209,7 +210,7 @@ def test_only_who_asks_by_a_known_name_is_answered(board: Board, host: str, stat
     server = StatusServer("127.0.0.1", 0, allowed_hosts=["kcga.example", "*.proxy.example"])
     with (
         server.serve(make_app(board, registry_of(board), stopping=server.stopping)),
-        httpx.Client(base_url=server.url, headers={"Host": host}, timeout=PATIENCE_S) as client,
+        web.client(base_url=server.url, headers={"Host": host}, timeout=PATIENCE_S) as client,
     ):
         for path in ("/api/state", "/metrics", "/"):
             answer = client.get(path)

@@ -22,6 +22,7 @@ from domain.messages import ConsumerState
 from domain.partitions import TopicPartition
 from monitor.measure.changes import Standing
 from sandbox.ports import free_port
+from tests import web
 from tests.patience import PATIENCE_S
 from tests.sandbox.watch_messages import BEGAN, cycle, read, report, write_speeds
 
@@ -50,18 +51,18 @@ def url(figures: ConsumerFigures) -> Iterator[str]:
 
 
 def test_a_consumer_is_ready_once_it_says_so(url: str, figures: ConsumerFigures) -> None:
-    assert httpx.get(f"{url}/healthz", timeout=PATIENCE_S).status_code == 200
-    answer = httpx.get(f"{url}/readyz", timeout=PATIENCE_S)
+    assert web.get(f"{url}/healthz", timeout=PATIENCE_S).status_code == 200
+    answer = web.get(f"{url}/readyz", timeout=PATIENCE_S)
     assert (answer.status_code, answer.json()) == (503, {"ok": False, "reason": "starting"})
     figures.tell(report(3, BEGAN))
-    assert httpx.get(f"{url}/readyz", timeout=PATIENCE_S).status_code == 200
+    assert web.get(f"{url}/readyz", timeout=PATIENCE_S).status_code == 200
 
 
 def test_a_consumer_tells_what_it_wrote(url: str, figures: ConsumerFigures) -> None:
     figures.tell(report(3, BEGAN, "orders-0", cycle=cycle(read("orders-0", 0, 1, records=7), size=900)))
     figures.tell(report(3, BEGAN, "orders-0", state=ConsumerState.DEGRADED, reason="Spark is away"))
     assert value(figures.registry, "kcga_consumer_written_records_total", consumer="3") == 7
-    text = httpx.get(f"{url}/metrics", timeout=PATIENCE_S).text
+    text = web.get(f"{url}/metrics", timeout=PATIENCE_S).text
     assert 'kcga_consumer_written_bytes_total{consumer="3"} 900.0' in text
     assert 'kcga_consumer_state{consumer="3",kcga_consumer_state="degraded"} 1.0' in text
     assert "kcga_build_info" in text
@@ -89,7 +90,7 @@ def test_what_is_no_http_is_refused(url: str) -> None:
     with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=PATIENCE_S) as connection:
         connection.sendall(b"\x16\x03\x01 nonsense\r\n\r\n")
         assert connection.recv(1_000).startswith(b"HTTP/1.1 400 ")
-    assert httpx.get(f"{url}/healthz", timeout=PATIENCE_S).status_code == 200
+    assert web.get(f"{url}/healthz", timeout=PATIENCE_S).status_code == 200
 
 
 def test_a_probe_that_does_not_wait_for_its_answer_leaves_no_trace(capfd: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +109,7 @@ def test_a_probe_that_does_not_wait_for_its_answer_leaves_no_trace(capfd: pytest
             connection.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
             assert asked.wait(PATIENCE_S)
         has_left.set()
-        assert httpx.get(f"{exporter.url}/readyz", timeout=PATIENCE_S).status_code == 200
+        assert web.get(f"{exporter.url}/readyz", timeout=PATIENCE_S).status_code == 200
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -132,9 +133,9 @@ def test_probes_are_answered_though_nobody_else_gets_through(
     with served(HttpSettings(probe_port=probe_port), port, Probes(figures.alive, figures.ready, figures.registry)):
         crowd = [socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) for _ in range(10)]
         with pytest.raises(httpx.TransportError):
-            httpx.get(f"http://127.0.0.1:{port}/healthz")
-        assert httpx.get(f"http://127.0.0.1:{probe_port}/healthz", timeout=PATIENCE_S).status_code == 200
-        assert httpx.get(f"http://127.0.0.1:{probe_port}/metrics", timeout=PATIENCE_S).status_code == 404
+            web.get(f"http://127.0.0.1:{port}/healthz")
+        assert web.get(f"http://127.0.0.1:{probe_port}/healthz", timeout=PATIENCE_S).status_code == 200
+        assert web.get(f"http://127.0.0.1:{probe_port}/metrics", timeout=PATIENCE_S).status_code == 404
         for connection in crowd:
             connection.close()
 
@@ -155,14 +156,14 @@ def test_the_controllers_probes_have_a_server_of_their_own(
         }
     )
     with controller_observed(settings) as audience:
-        assert httpx.get(f"http://127.0.0.1:{probe_port}/healthz", timeout=PATIENCE_S).json() == {
+        assert web.get(f"http://127.0.0.1:{probe_port}/healthz", timeout=PATIENCE_S).json() == {
             "ok": True,
             "reason": "alive",
         }
-        assert httpx.get(f"http://127.0.0.1:{probe_port}/readyz", timeout=PATIENCE_S).status_code == 503
+        assert web.get(f"http://127.0.0.1:{probe_port}/readyz", timeout=PATIENCE_S).status_code == 503
         audience.stands_by()
-        assert httpx.get(f"http://127.0.0.1:{probe_port}/readyz", timeout=PATIENCE_S).status_code == 200
-        assert httpx.get(f"http://127.0.0.1:{probe_port}/api/state", timeout=PATIENCE_S).status_code == 404
+        assert web.get(f"http://127.0.0.1:{probe_port}/readyz", timeout=PATIENCE_S).status_code == 200
+        assert web.get(f"http://127.0.0.1:{probe_port}/api/state", timeout=PATIENCE_S).status_code == 404
 
 
 def test_a_monitor_is_ready_while_it_publishes() -> None:

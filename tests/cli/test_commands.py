@@ -88,7 +88,13 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     assert loaded.isdisjoint({"app.settings", "pydantic", "solver", "confluent_kafka"})
 
 
-@pytest.mark.parametrize("arguments", ["solve --help", "schema monitor.writeSpeed", "lake vacuum --help"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "schema monitor.writeSpeed",
+        *(pytest.param(f"{name} --help", marks=pytest.mark.slow(2)) for name in ("solve", "lake vacuum")),
+    ],
+)
 def test_a_command_imports_itself_alone(arguments: str) -> None:
     name, *rest = arguments.split()
     assert _commands(_loaded(name, *rest)) == {f"cli.commands.{name}"}
@@ -111,6 +117,7 @@ def test_a_missing_settings_file_is_a_usage_error() -> None:
     assert_clear_error(kcga("controller", "--settings", "/no/such.toml"), 2, "/no/such.toml", "No such file")
 
 
+@pytest.mark.slow(1)
 def test_wrong_settings_are_a_usage_error(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text("[monitor]\ntopics = [3]\n")
@@ -124,7 +131,7 @@ def test_without_a_broker_components_say_where_they_looked(tmp_path: Path) -> No
     assert_clear_error(kcga("controller", "--settings", str(file)), 1, "no Kafka broker answers at 127.0.0.1:1")
 
 
-@pytest.mark.parametrize("component", ["monitor", "controller"])
+@pytest.mark.parametrize("component", ["monitor", pytest.param("controller", marks=pytest.mark.slow(2))])
 def test_a_password_that_is_not_there_is_a_usage_error(component: str, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(SETTINGS.format(servers="127.0.0.1:1"))
@@ -145,6 +152,7 @@ main()
 """
 
 
+@pytest.mark.slow(5)
 def test_a_controller_that_is_refused_does_not_end_while_native_code_is_loaded(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(SETTINGS.format(servers="127.0.0.1:1") + '[kafka.client]\n"security.protocol" = "SASL_SSL"\n')
@@ -179,7 +187,10 @@ def test_up_without_brokers_of_ones_own_says_where_it_looked() -> None:
 
 @pytest.mark.parametrize(
     ("master", "code", "words"),
-    [("local[*]", 2, "names no Spark cluster"), ("spark://127.0.0.1:1", 1, "no Spark master answers at")],
+    [
+        ("local[*]", 2, "names no Spark cluster"),
+        pytest.param("spark://127.0.0.1:1", 1, "no Spark master answers at", marks=pytest.mark.slow(1)),
+    ],
 )
 def test_up_without_a_cluster_of_ones_own_says_where_it_looked(master: str, code: int, words: str) -> None:
     assert_clear_error(kcga("up", "--spark-master", master), code, master, words)
@@ -191,6 +202,7 @@ def test_up_with_a_folder_that_holds_something_leaves_it_alone(tmp_path: Path) -
     assert (tmp_path / "precious").read_text() == "data"
 
 
+@pytest.mark.slow(1)
 def test_up_with_jars_of_ones_own_that_are_not_there_says_which_setting_is_wrong() -> None:
     assert_clear_error(kcga("up", environment={"KAFKA_JARS": "/no/jars"}), 2, "KAFKA_JARS", "/no/jars")
 

@@ -275,7 +275,10 @@ def bomb(first: bytes, part: bytes, parts: int) -> bytes:
     return packed.getvalue()
 
 
-@pytest.mark.parametrize("first", [HEADER.encode() + b'"', b'{"measured_at": 1, "partitions": ['])
+@pytest.mark.parametrize(
+    "first",
+    [HEADER.encode() + b'"', pytest.param(b'{"measured_at": 1, "partitions": [', marks=pytest.mark.slow(1))],
+)
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(folder: Path, first: bytes) -> None:
     """Hole 24: one line of 2 GB, in 2 MB of gzip, took 5.9 GB of memory."""
     file = folder / "bomb.gz"

@@ -84,6 +84,7 @@ def test_any_engines_can_be_drawn_and_the_same_ones_become_the_same_file(engines
     assert files[0].read_text().rstrip().endswith("</svg>")
 
 
+@pytest.mark.slow(1)
 def test_the_papers_experiment_writes_a_page_its_figures_and_its_plots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

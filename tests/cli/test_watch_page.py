@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 from prometheus_client import CollectorRegistry
@@ -14,6 +13,7 @@ from app.watch.advice import Advice
 from app.watch.decide.membership import Membership
 from app.watch.decide.watcher import Watcher
 from app.watch.page import make_page
+from tests import web
 from tests.cli.test_watcher import group, speeds_of, watcher
 from tests.page_watch import DESKTOP, PHONE, opened, serious_faults
 from tests.patience import PATIENCE_S
@@ -102,15 +102,15 @@ def test_everybody_can_use_it_on_any_screen(browser: Browser, seen: Watched, siz
 
 
 def test_the_same_is_there_in_json_and_nothing_before_the_first_look(seen: Watched) -> None:
-    assert httpx.get(f"{seen.url}/api/state", timeout=PATIENCE_S).json() == {
+    assert web.get(f"{seen.url}/api/state", timeout=PATIENCE_S).json() == {
         "reason": "nobody has looked at the group yet"
     }
     seen.look()
-    told = httpx.get(f"{seen.url}/api/state", timeout=PATIENCE_S).raise_for_status().json()
+    told = web.get(f"{seen.url}/api/state", timeout=PATIENCE_S).raise_for_status().json()
     assert (told["moment"]["group"], told["moment"]["consumers"]) == ("billing", 2)
     assert told["advice"].startswith("kcga would now")
-    assert "kcga_watch_consumers" in httpx.get(f"{seen.url}/metrics", timeout=PATIENCE_S).text
-    assert httpx.get(f"{seen.url}/readyz", timeout=PATIENCE_S).is_success
-    refused = httpx.get(f"{seen.url}/api/history", timeout=PATIENCE_S)
+    assert "kcga_watch_consumers" in web.get(f"{seen.url}/metrics", timeout=PATIENCE_S).text
+    assert web.get(f"{seen.url}/readyz", timeout=PATIENCE_S).is_success
+    refused = web.get(f"{seen.url}/api/history", timeout=PATIENCE_S)
     assert refused.status_code == 404
     assert "default-src 'self'" in refused.headers["content-security-policy"]

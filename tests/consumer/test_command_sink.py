@@ -179,6 +179,7 @@ def test_one_that_does_not_answer_is_killed_and_nothing_of_what_waits_for_it_is_
     assert not psutil.pid_exists(sink._program._process.pid)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_one_that_reads_nothing_holds_nobody_up_once_it_is_begun_anew(open_sink: Open) -> None:
     command = [
         sys.executable,

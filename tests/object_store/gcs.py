@@ -8,6 +8,7 @@ import httpx
 from app.child import Child
 from app.java import Java
 from sandbox.server import Server
+from tests import web
 from tests.certificates import Authority
 from tests.object_store import BUCKET
 
@@ -77,6 +78,6 @@ class GCS(Server):
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"http://{self.address}/_internal/healthcheck", timeout=10).is_success
+            return web.get(f"http://{self.address}/_internal/healthcheck", timeout=10).is_success
         except httpx.TransportError:
             return False

@@ -19,6 +19,7 @@ from app.errors import KcgaError
 from app.jars import cache_folder
 from sandbox.ports import LOOPBACK
 from sandbox.server import READY_WITHIN_S, Server
+from tests import web
 from tests.object_store import BUCKET
 from tests.patience import PATIENCE_S
 
@@ -88,6 +89,6 @@ class S3(Server):
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"http://{self.address}/moto-api/", timeout=10).is_success
+            return web.get(f"http://{self.address}/moto-api/", timeout=10).is_success
         except httpx.TransportError:
             return False
