@@ -30,6 +30,7 @@ def test_an_ordinary_group_reads_everything_once(
 
 def test_of_the_load_of_kcga_up_three_partitions_fit_a_consumer_while_one_is_hot() -> None:
     assert most_together(demo_profile(1000.0), 1000.0) == 3
+    assert most_together(demo_profile(1000.0), 750.0) == 2
     assert most_together(demo_profile(1000.0), 4000.0) == 8
 
 
