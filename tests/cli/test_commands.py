@@ -113,6 +113,7 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     assert_clear_error(kcga("fly"), 2, "fly")
 
 
+@pytest.mark.slow(1)
 def test_a_missing_settings_file_is_a_usage_error() -> None:
     assert_clear_error(kcga("controller", "--settings", "/no/such.toml"), 2, "/no/such.toml", "No such file")
 
@@ -196,6 +197,7 @@ def test_up_without_a_cluster_of_ones_own_says_where_it_looked(master: str, code
     assert_clear_error(kcga("up", "--spark-master", master), code, master, words)
 
 
+@pytest.mark.slow(1)
 def test_up_with_a_folder_that_holds_something_leaves_it_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("data")
     assert_clear_error(kcga("up", "--keep", str(tmp_path)), 1, "not empty")

@@ -462,6 +462,7 @@ def test_what_was_deleted_before_it_was_read_is_told_and_counted(services: Servi
     assert "orders-0: offsets 5 to 8 were deleted before they were read" in (told.reason or "")
 
 
+@pytest.mark.slow(4)
 def test_what_is_claimed_is_committed_again_from_time_to_time_also_where_nothing_is_read(
     services: Services, begin: Begin
 ) -> None:
