@@ -138,18 +138,25 @@ def test_what_brokers_that_stand_still_did_not_answer_to_is_settled_before_what_
         admin.create_topics([NewTopic("orders", num_partitions=2)])["orders"].result()
         common = common_config(broker.bootstrap_servers, 1, {})
         offsets = GroupOffsets(common, reading_config(common, "group"), "group", "1/a")
+        faults: list[KafkaError] = []
+
+        def commits_or_tells(positions: dict[TopicPartition, Committed]) -> bool:
+            try:
+                offsets.commit(positions)
+            except KafkaException as exception:
+                faults.append(exception.args[0])
+                return False
+            return True
 
         wait_until(lambda: succeeds(offsets.open))  # brokers that are new may still be loading
         wait_until(lambda: succeeds(lambda: offsets.commit({left: Committed(1), right: Committed(1)})))
         os.kill(broker.child.pid, signal.SIGSTOP)
         for _ in range(2):
-            with pytest.raises(KafkaException):
-                offsets.commit({left: Committed(2)})
+            assert not commits_or_tells({left: Committed(2)})
         os.kill(broker.child.pid, signal.SIGCONT)
-        wait_until(lambda: succeeds(lambda: offsets.commit({right: Committed(3)})))
-        known = offsets.committed([left, right])
-        assert known[right] == Committed(3)
-        assert known[left] in (Committed(1), Committed(2)), "it is given up where they stood still for too long"
+        wait_until(lambda: commits_or_tells({right: Committed(3)}))
+        given_up = any(error.txn_requires_abort() for error in faults)  # so the client says, on a slow machine
+        assert offsets.committed([left, right]) == {left: Committed(1 if given_up else 2), right: Committed(3)}
         wait_until(lambda: succeeds(lambda: offsets.commit({left: Committed(2)})))
         assert offsets.committed([left]) == {left: Committed(2)}
         offsets.close()
