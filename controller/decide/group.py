@@ -97,8 +97,6 @@ class Group(Mapping[ConsumerId, Member]):
 
     def __init__(self) -> None:
         self.former = FormerWriters()
-        self.alive: frozenset[ConsumerId] = frozenset()
-        """The consumers that are counted on."""
         self._members: dict[ConsumerId, Member] = {}
         self._ended: set[str] = set()
         """Writers that are not counted on any more: what still comes from them is late."""
@@ -124,6 +122,11 @@ class Group(Mapping[ConsumerId, Member]):
         return self._members.items()
 
     @property
+    def alive(self) -> frozenset[ConsumerId]:
+        """The consumers that are counted on."""
+        return frozenset(consumer for consumer, member in self._members.items() if not member.condemned)
+
+    @property
     def taken(self) -> Set[ConsumerId]:
         """Numbers of consumers that are not counted on and not gone: a node that hangs may never let go of its own."""
         return self._members.keys() - self.alive
@@ -143,7 +146,6 @@ class Group(Mapping[ConsumerId, Member]):
         self._members[consumer] = Member(consumer, since=at, heard_at=at, barrier=barrier, class_name=class_name)
         if not is_last:
             self._members = dict(sorted(self._members.items()))
-        self.alive |= {consumer}
 
     def are_of(self, class_names: Mapping[ConsumerId, str]) -> None:
         """Of which classes the consumers are found to be."""
@@ -156,14 +158,12 @@ class Group(Mapping[ConsumerId, Member]):
         if not member.condemned:
             self._count_off(member)
             member.condemned = True
-            self.alive -= {consumer}
 
     def remove(self, consumer: ConsumerId) -> Member | None:
         """Its process has ended: it reads nothing any more, but what it was writing may still come."""
         member = self._members.pop(consumer, None)
         if member and not member.condemned:
             self._count_off(member)
-            self.alive -= {consumer}
         return member
 
     def receive(self, report: ConsumerReport, at: float) -> bool:

@@ -68,7 +68,7 @@ class Picture(NamedTuple):
 
 
 _TELLS_NOTHING = {
-    *("_settings", "settings", "_restraints", "restraints", "alive", "consumers", "by_consumer"),
+    *("_settings", "settings", "_restraints", "restraints", "consumers", "by_consumer"),
     *("_plan", "_carried", "_asked", "_made", "_sequence", "_claims", "_on_their_way", "_measured_at", "measured_at"),
     *("_actions", "_look", "_reports", "_rate", "_pace", "_reported_at"),
     *("since", "heard_at", "began_at", "_growing_since", "horizon"),
