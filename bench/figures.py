@@ -18,7 +18,11 @@ from bench.quiet import LoadBefore
 from cli.plots.plotting import FAINT_INK, GRID, TOPIC_COLOURS, new_figure, require_plotting, save
 
 _LIBRARIES = ("kcga", "ortools", "numpy")
-_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+_STUDENT = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045),
+)
 """The 97.5 % quantiles of Student's t, by degrees of freedom from 1 on."""
 MOST_VALUES = len(_STUDENT) + 1
 """As many as `interval` takes."""

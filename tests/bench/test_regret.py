@@ -1,6 +1,7 @@
 """The bound of who knows the future: its pricing, and that nobody pays less."""
 
 import math
+import statistics
 import sys
 from collections.abc import Iterator
 from itertools import count, pairwise, product
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.figures import interval
+from bench.figures import MOST_VALUES, interval
 from bench.regret.__main__ import main
 from bench.regret.foresight import Bound, Covering, bound, plan
 from bench.regret.loads import DAY, LOADS, PAST, WEEK
@@ -282,6 +283,18 @@ def test_an_interval_is_that_of_a_textbook() -> None:
     assert mean == 3.0
     assert half == pytest.approx(2.776 * math.sqrt(2.5 / 5))
     assert math.isnan(interval([1.0])[1])
+
+
+@pytest.mark.parametrize("seeds", range(2, MOST_VALUES + 1))
+def test_intervals_are_those_of_students_t(seeds: int) -> None:
+    """As much of its density lies within them as its integral says, by Simpson's rule."""
+    values = [float(number) for number in range(seeds)]
+    quantile = interval(values)[1] * math.sqrt(seeds) / statistics.stdev(values)
+    freedom = seeds - 1
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
+    density = scale * (1 + np.linspace(0.0, quantile, 2_001) ** 2 / freedom) ** (-(freedom + 1) / 2)
+    within = quantile / 2_000 / 3 * (density[0] + 4 * density[1:-1:2].sum() + 2 * density[2:-1:2].sum() + density[-1])
+    assert 2 * within == pytest.approx(0.95, abs=1e-4)
 
 
 @pytest.mark.slow(8)
