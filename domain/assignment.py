@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar, overload
 
 from domain.partitions import TopicPartition
 
-Default = TypeVar("Default")
+_Default = TypeVar("_Default")
 
 ConsumerId = int
 """N, the number of a consumer: it reads its commands on partition N of `consumer.metadata`, where it is 1 or more."""
@@ -60,11 +60,11 @@ class Assignment(Mapping[TopicPartition, ConsumerId]):
     def get(self, partition: TopicPartition, /) -> ConsumerId | None: ...
 
     @overload
-    def get(self, partition: TopicPartition, /, default: ConsumerId | Default) -> ConsumerId | Default: ...
+    def get(self, partition: TopicPartition, /, default: ConsumerId | _Default) -> ConsumerId | _Default: ...
 
     def get(
-        self, partition: TopicPartition, /, default: ConsumerId | Default | None = None
-    ) -> ConsumerId | Default | None:
+        self, partition: TopicPartition, /, default: ConsumerId | _Default | None = None
+    ) -> ConsumerId | _Default | None:
         return self._consumer_of.get(partition, default)
 
     def __hash__(self) -> int:

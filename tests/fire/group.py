@@ -32,14 +32,14 @@ FASTER = {
     "window_s = 15\n": "window_s = 4\n",
     "max_consumers = 12\n": "max_consumers = 12\nheartbeat_timeout_s = 600\nsynchronize_timeout_s = 600\n",
     "ready_timeout_s = 60\n": "ready_timeout_s = 600\n",
-    "wait_time_secs = 3\n": "wait_time_secs = 2\nlease_s = 500\n",
+    "wait_time_secs = 3\n": "wait_time_secs = 4\nlease_s = 500\n",
     "[local]\n": "[local]\ngrace_s = 300\n",
 }
-"""What is not set as in the demonstration: plans and handovers come sooner, and nobody is given up for being slow."""
+"""What is not set as in the demonstration: plans come sooner, appends are fewer, and nobody is given up for being slow."""
 SHORT_LEASES = FASTER | {
     "max_consumers = 12\n": "max_consumers = 12\nheartbeat_timeout_s = 25\n",
     "ready_timeout_s = 60\n": "ready_timeout_s = 60\n",
-    "wait_time_secs = 3\n": "wait_time_secs = 2\nlease_s = 20\n",
+    "wait_time_secs = 3\n": "wait_time_secs = 4\nlease_s = 20\n",
     "[local]\n": "[local]\ngrace_s = 60\n",
 }
 """For a group whose members are struck: others take over soon, and who was frozen is not killed before it wakes up."""
