@@ -35,7 +35,7 @@ FASTER = {
     "wait_time_secs = 3\n": "wait_time_secs = 4\nlease_s = 500\n",
     "[local]\n": "[local]\ngrace_s = 300\n",
 }
-"""What is not set as in the demonstration: plans come sooner, appends are few, and nobody is given up for being slow."""
+"""What is not set as in the demonstration: plans come sooner, appends are few, nobody is given up for being slow."""
 SHORT_LEASES = FASTER | {
     "max_consumers = 12\n": "max_consumers = 12\nheartbeat_timeout_s = 25\n",
     "ready_timeout_s = 60\n": "ready_timeout_s = 60\n",
