@@ -39,7 +39,7 @@ FASTER = {
 SHORT_LEASES = FASTER | {
     "max_consumers = 12\n": "max_consumers = 12\nheartbeat_timeout_s = 25\n",
     "ready_timeout_s = 60\n": "ready_timeout_s = 60\n",
-    "wait_time_secs = 3\n": "wait_time_secs = 4\nlease_s = 20\n",
+    "wait_time_secs = 3\n": "wait_time_secs = 2\nlease_s = 20\n",
     "[local]\n": "[local]\ngrace_s = 60\n",
 }
 """For a group whose members are struck: others take over soon, and who was frozen is not killed before it wakes up."""
