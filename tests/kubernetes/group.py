@@ -317,7 +317,7 @@ def a_group(
             "max_consumers": 8,
             **controller,
         },
-        "consumer": {"wait_time_secs": 4, **consumer},
+        "consumer": {"wait_time_secs": 2, **consumer},
         "kubernetes": {"name": GROUP, **kubernetes},
     }
     file = folder / "settings.toml"
