@@ -73,15 +73,15 @@ def not_foretold_of(settings: ControllerSettings, came: Sequence[Came]) -> list[
 
 
 def on_topics(settings: Settings) -> list[Came]:
-    """All messages that a controller hears or sends."""
+    """All messages that a controller hears or sends: all that its decisions rest on, also while it makes more."""
     topics, group = settings.topics, settings.kafka.group
     with tail(settings) as reader:
+        decisions = list(starmap(Came, valid(reader.since(topics.decisions, 0.0), group)))  # before what they rest on
         metadata = reader.since(topics.metadata, 0.0, CONTROLLER_PARTITION)
         came = [Came(record.at, decode_to_controller(record.value), record.offset) for record in metadata]
         speeds = reader.since(topics.write_speed, 0.0)
         came += [Came(record.at, WriteSpeedReport.decode(record.value), record.offset) for record in speeds]
-        came += starmap(Came, valid(reader.since(topics.decisions, 0.0), group))
-    return sorted(came, key=attrgetter("at"))
+    return sorted([*came, *decisions], key=attrgetter("at"))
 
 
 def _not_foretold_in(epoch: int, settings: ControllerSettings, came: Sequence[Came]) -> list[str]:
