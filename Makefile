@@ -88,6 +88,7 @@ bench: $(READY)  ## The figures in docs/benchmarks, anew: some hours on a quiet 
 	@$(BIN)/python -m bench.consumer_throughput --memory-s 600 $(ARGS)
 	@$(BIN)/python -m bench.command_sink $(ARGS)
 	@$(BIN)/python -m bench.latency $(ARGS)
+	@$(BIN)/python -m bench.latency.prices $(ARGS)
 	@rm -rf build/check && mkdir -p build/check
 	@$(BIN)/python -m bench.quiet $(ARGS)
 	@$(BIN)/kcga up --for 120 --keep build/check/run --output json > build/check/summary.json

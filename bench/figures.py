@@ -28,11 +28,15 @@ MOST_VALUES = len(_STUDENT) + 1
 """As many as `interval` takes."""
 
 
+def processors() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def machine() -> str:
     """The processor, how many of its cores this process may use, the memory and the system."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = psutil.virtual_memory().total / 2**30
-    return f"{_processor()}, {cores} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}"
+    return f"{_processor()}, {processors()} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}"
 
 
 def _processor() -> str:
@@ -111,6 +115,12 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     if len(values) < 2:
         return statistics.fmean(values), math.nan
     return statistics.fmean(values), _STUDENT[len(values) - 2] * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def change(shares: Sequence[float]) -> str:
+    """The mean of by what shares something is more than it was, in percent, and half the width of its interval."""
+    mean, half = interval(shares)
+    return f"{100 * mean:+.1f} ± {percent(half, 1)} %"
 
 
 def draw_course(

@@ -73,7 +73,8 @@ class ControllerSettings(BaseModel):
     """Lambda: how many consumers it is worth to move one consumer's capacity less; 0.5 unless it or prices are set."""
     consumer_hour_price: Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)] | None = None
     """What a consumer costs for an hour, in any currency. With `unread_partition_second_price` it gives lambda, in
-    place of `migration_weight`. See `docs/lambda.md`."""
+    place of `migration_weight`: for as long as `scale_down_window_s`, or `interval_s` if that is longer. See
+    `docs/lambda.md`."""
     unread_partition_second_price: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
     """What it costs that a partition as fast as a consumer's capacity has no reader for a second; slower ones cost in
     proportion. With `consumer_hour_price` it gives lambda, in place of `migration_weight`."""
@@ -320,7 +321,7 @@ class ControllerSettings(BaseModel):
             consumer_hour_price=self.consumer_hour_price,
             unread_partition_second_price=self.unread_partition_second_price,
             handover_s=DEFAULT_HANDOVER_S if self.handover_s is None else self.handover_s,
-            interval_s=self.interval_s,
+            stands_s=max(self.interval_s, self.scale_down_window_s),
         )
 
     @property
@@ -353,7 +354,7 @@ def parse_partition(name: str) -> TopicPartition:
 
 
 def migration_weight(
-    *, consumer_hour_price: float, unread_partition_second_price: float, handover_s: float, interval_s: float
+    *, consumer_hour_price: float, unread_partition_second_price: float, handover_s: float, stands_s: float
 ) -> float:
     """Lambda = (u * h) / (c * T / 3600): what it costs to move a full partition, over what a consumer costs meanwhile.
 
@@ -362,7 +363,7 @@ def migration_weight(
         unread_partition_second_price: u, the price of one second without a reader of a partition that is as fast as a
             consumer's capacity, in the same currency; slower partitions count in proportion, as in the Rscore.
         handover_s: h, the seconds for which a partition that moves is not read.
-        interval_s: T, the seconds for which a plan stands until the assignment is considered anew.
+        stands_s: T, the seconds for which a consumer that a plan saves stays saved, or one that it adds is there.
     """
-    consumer = consumer_hour_price * interval_s / 3600
+    consumer = consumer_hour_price * stands_s / 3600
     return unread_partition_second_price * handover_s / consumer

@@ -1,9 +1,7 @@
 """The comparison: every contender under every load, a page, its table as CSV and a plot."""
 
-import argparse
 import csv
 import math
-import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple
@@ -12,14 +10,14 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from app.errors import KcgaError
-from bench.figures import MOST_VALUES
 from bench.latency import page
-from bench.latency.contenders import CAPACITY, WARM_UP_S, Contender, Job, Outcome, perform
+from bench.latency.contenders import CAPACITY, Contender, Job, Outcome, perform
 from bench.latency.kcga_group import RECORD_BYTES
+from bench.latency.options import loads_parser, parse
 from bench.latency.plot import draw
-from bench.latency.shapes import PARTITIONS, SHAPES, STEP_S
+from bench.latency.shapes import PARTITIONS, STEP_S
 from bench.latency.times import load
-from bench.quiet import add_busy, await_quiet
+from bench.quiet import await_quiet
 from cli.plots.plotting import require_plotting
 from cli.terminal.progress import progress
 from heuristics.kafka import KAFKA_ASSIGNORS
@@ -50,7 +48,7 @@ MORE = 1.6
 
 
 def main() -> None:
-    options = parse_options()
+    options = parse(loads_parser("bench.latency", __doc__))
     options.folder.mkdir(parents=True, exist_ok=True)
     plot = options.folder / "latency.svg"
     try:
@@ -104,29 +102,6 @@ def write_csv(outcomes: Sequence[Outcome], file: Path) -> None:
         table = csv.writer(lines, lineterminator="\n")
         table.writerow(field.name for field in fields_of(Outcome))
         table.writerows(astuple(outcome) for outcome in outcomes)
-
-
-def parse_options() -> argparse.Namespace:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    parser = argparse.ArgumentParser(prog="python -m bench.latency", description=__doc__)
-    parser.add_argument("--shapes", nargs="+", choices=tuple(SHAPES), default=tuple(SHAPES), help="(all)")
-    parser.add_argument(
-        "--minutes",
-        type=float,
-        default=90.0,
-        help=f"of each load, {WARM_UP_S / 60:g} of them not counted (%(default)g)",
-    )
-    parser.add_argument("--seed", type=int, default=1, help="of the loads and of what handovers take (%(default)s)")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="of what settings gain (%(default)s)")
-    parser.add_argument("--processes", type=int, default=cores, help="at one time (%(default)s)")
-    parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
-    add_busy(parser)
-    options = parser.parse_args()
-    if options.minutes * 60 <= WARM_UP_S:
-        parser.error(f"--minutes {options.minutes:g}: it must be more than the {WARM_UP_S / 60:g} that are not counted")
-    if not 2 <= options.seeds <= MOST_VALUES:
-        parser.error(f"--seeds {options.seeds}: it must be a number from 2 to {MOST_VALUES}")
-    return options
 
 
 if __name__ == "__main__":

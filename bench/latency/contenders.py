@@ -55,6 +55,8 @@ class Contender:
     """kcga: whether it looks ahead."""
     follow_changes: bool = MONITOR.follow_changes
     """kcga: whether its monitor follows rises and falls."""
+    share: float | None = None
+    """kcga: up to what share of its capacity a plan fills a consumer; None for the controller's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Outcome:
     p999_s: float
     unread_s: float
     """Partition-seconds without a reader."""
+    unread_fill_s: float
+    """The same where each partition counts as the share of a consumer's capacity that it is as fast as."""
     migrations: int
     highest_lag: float
     """Records that wait, all partitions together."""
@@ -105,6 +109,7 @@ def run(contender: Contender, load: Load, times: Times, seed: int) -> Outcome:
     group = _readership(contender, load, times, seed)
     warm = round(WARM_UP_S / TICK_S)
     consumer_ticks = unread_ticks = 0
+    unread_fill = 0.0
     batches = 1 / UNEVENNESS**2
     uneven = np.random.default_rng(seed).gamma(batches, 1 / batches, (ticks, len(load.partitions)))
     highest_lag = 0.0
@@ -116,7 +121,9 @@ def run(contender: Contender, load: Load, times: Times, seed: int) -> Outcome:
             migrated_before = group.migrations
         if tick >= warm:
             consumer_ticks += group.consumers
-            unread_ticks += int((group.readers == NOBODY).sum())
+            unread = group.readers == NOBODY
+            unread_ticks += int(unread.sum())
+            unread_fill += float(load.shares[tick // per_step][unread].sum())
             highest_lag = max(highest_lag, float(queues.backlog.sum()))
         queues.advance(load.shares[tick // per_step] * uneven[tick] * CAPACITY, group.readers)
 
@@ -133,6 +140,7 @@ def run(contender: Contender, load: Load, times: Times, seed: int) -> Outcome:
         p99_s=p99_s,
         p999_s=p999_s,
         unread_s=unread_ticks * TICK_S,
+        unread_fill_s=unread_fill * TICK_S,
         migrations=group.migrations - migrated_before,
         highest_lag=highest_lag / RECORD_BYTES,
         unproven=group.unproven if isinstance(group, KcgaGroup) else 0,
@@ -171,6 +179,7 @@ def kcga_settings(contender: Contender) -> ControllerSettings:
         return ControllerSettings(
             consumer_capacity=CAPACITY,
             migration_weight=contender.value,
+            packing_capacity=None if contender.share is None else contender.share * CAPACITY,
             forecast=contender.forecast,
         )
     told = AUTHORS_HEADROOM * CAPACITY

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from bench.figures import interval, markdown_table, percent, run_facts
+from bench.figures import change, interval, markdown_table, run_facts
 from bench.latency.autoscalers import HPA_STABILISATION_S, HPA_SYNC_S, HPA_TOLERANCE, FlinkSettings
 from bench.latency.contenders import (
     CAPACITY,
@@ -43,7 +43,7 @@ _HEADINGS = (
 )
 
 
-def _proven(outcomes: Sequence[Outcome]) -> str:
+def proven(outcomes: Sequence[Outcome]) -> str:
     unproven = sum(outcome.unproven for outcome in outcomes)
     if unproven:
         return (
@@ -62,7 +62,7 @@ def page_of(
         ("Seed", f"{seeds[0]}; of what settings gain {seeds[0]} to {seeds[-1]}"),
         ("Loads", f"{PARTITIONS} partitions, {minutes:g} minutes of which the first {WARM_UP_S / 60:g} do not count"),
         ("Measured times", f"{times.words}; {times.source}"),
-        ("Exact answers", _proven(outcomes)),
+        ("Exact answers", proven(outcomes)),
     ]
     sections = [
         "# From produce to read: kcga beside what users have today",
@@ -106,7 +106,7 @@ def settings_table(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> str:
                 (
                     shape,
                     setting,
-                    _share([o.consumer_hours / p.consumer_hours - 1 for o, p in zip(given, plain, strict=True)]),
+                    change([o.consumer_hours / p.consumer_hours - 1 for o, p in zip(given, plain, strict=True)]),
                     f"{fmean(o.p99_s for o in plain):.1f} to {fmean(o.p99_s for o in given):.1f}",
                     f"{fmean(o.p999_s for o in plain):.1f} to {fmean(o.p999_s for o in given):.1f}",
                     _seconds([o.p999_s - p.p999_s for o, p in zip(given, plain, strict=True)]),
@@ -120,11 +120,6 @@ def settings_table(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> str:
         f"with {EACH} [s]", "migrations", "forecasts that held",
     )  # fmt: skip
     return markdown_table(headings, rows)
-
-
-def _share(values: Sequence[float]) -> str:
-    mean, half = interval(values)
-    return f"{100 * mean:+.1f} ± {percent(half, 1)} %"
 
 
 def _seconds(values: Sequence[float]) -> str:

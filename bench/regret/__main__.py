@@ -6,7 +6,6 @@ Every policy replays the same loads, each with several seeds. The bound beside t
 
 import argparse
 import csv
-import os
 import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -14,7 +13,7 @@ from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 
-from bench.figures import MOST_VALUES, write_page
+from bench.figures import MOST_VALUES, processors, write_page
 from bench.quiet import add_busy, await_quiet
 from bench.regret.loads import LOADS
 from bench.regret.page import page_of
@@ -67,7 +66,6 @@ def write_csv(outcomes: Iterable[Outcome], file: Path) -> None:
 
 
 def parse_options() -> argparse.Namespace:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser = argparse.ArgumentParser(prog="python -m bench.regret", description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--loads", nargs="+", choices=tuple(LOADS), default=tuple(LOADS), help="(all)")
     parser.add_argument("--partitions", type=int, default=40, metavar="P", help="(%(default)s)")
@@ -77,7 +75,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=80, metavar="N", help="of columns, at most (%(default)s)")
     parser.add_argument("--no-bound", action="store_true", help="compare policies only: much faster")
     parser.add_argument("--repairs", type=int, metavar="N", help="of a plan for each bound (no plans are made)")
-    parser.add_argument("--processes", type=int, default=cores, metavar="N", help="at one time (%(default)s)")
+    parser.add_argument("--processes", type=int, default=processors(), metavar="N", help="at one time (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="to see that it works: 8 partitions, 2 seeds, 4 steps")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     add_busy(parser)

@@ -21,6 +21,7 @@ PAGES = {
     "bench.heuristics": "heuristics.md",
     "bench.latency.__main__": "latency.md",
     "bench.latency.check": "latency-check.md",
+    "bench.latency.prices": "prices.md",
     "bench.one_machine": "one-machine.md",
     "bench.paper": "paper.md",
     "bench.parameters": "parameters.md",

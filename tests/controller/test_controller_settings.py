@@ -8,12 +8,19 @@ from domain.messages import Throughput
 from domain.partitions import TopicPartition
 
 
-def test_lambda_is_the_price_of_moving_a_full_partition_over_that_of_a_consumer_meanwhile() -> None:
-    # A consumer costs 0.06 an hour, 0.001 a minute; unread for 4 s at 0.0005 a second costs 0.002: two consumers.
+@pytest.mark.parametrize(("interval_s", "window_s", "weight"), [(60, 300, 0.4), (60, 0, 2.0), (600, 300, 0.2)])
+def test_lambda_is_the_price_of_moving_a_full_partition_over_that_of_a_consumer_while_the_plan_stands(
+    interval_s: float, window_s: float, weight: float
+) -> None:
+    # A consumer costs 0.06 an hour, 0.001 a minute; unread for 4 s at 0.0005 a second costs 0.002: two for a minute.
     settings = ControllerSettings(
-        consumer_hour_price=0.06, unread_partition_second_price=0.0005, handover_s=4, interval_s=60
+        consumer_hour_price=0.06,
+        unread_partition_second_price=0.0005,
+        handover_s=4,
+        interval_s=interval_s,
+        scale_down_window_s=window_s,
     )
-    assert settings.weight == pytest.approx(2.0)
+    assert settings.weight == pytest.approx(weight)
 
 
 def test_without_a_weight_or_prices_lambda_is_a_half() -> None:

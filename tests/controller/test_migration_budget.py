@@ -58,11 +58,11 @@ PRICES = {
     "consumer_hour_price": 0.36,
     "unread_partition_second_price": 0.01,
     "handover_s": 2.0,
-    "interval_s": 100.0,
+    "stands_s": 100.0,
 }
 
 
-def test_lambda_is_what_a_handover_costs_over_what_a_consumer_costs_until_the_next_plan() -> None:
+def test_lambda_is_what_a_handover_costs_over_what_a_consumer_costs_while_the_plan_stands() -> None:
     assert migration_weight(**PRICES) == pytest.approx(0.02 / 0.01)
 
 
@@ -72,7 +72,7 @@ def test_lambda_is_what_a_handover_costs_over_what_a_consumer_costs_until_the_ne
         ("unread_partition_second_price", 2.0),
         ("handover_s", 2.0),
         ("consumer_hour_price", 0.5),
-        ("interval_s", 0.5),
+        ("stands_s", 0.5),
     ],
 )
 def test_lambda_rises_with_what_is_unread_and_falls_with_what_consumers_cost(name: str, factor: float) -> None:
