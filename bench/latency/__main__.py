@@ -3,23 +3,21 @@
 import csv
 import math
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple
 from dataclasses import fields as fields_of
-from multiprocessing import get_context
 from pathlib import Path
 
 from app.errors import KcgaError
 from bench.latency import page
 from bench.latency.contenders import CAPACITY, Contender, Job, Outcome, perform
 from bench.latency.kcga_group import RECORD_BYTES
-from bench.latency.options import loads_parser, parse
+from bench.latency.options import loads_options
 from bench.latency.plot import draw
 from bench.latency.shapes import PARTITIONS, STEP_S
 from bench.latency.times import load
+from bench.performed import performed
 from bench.quiet import await_quiet
 from cli.plots.plotting import require_plotting
-from cli.terminal.progress import progress
 from heuristics.kafka import KAFKA_ASSIGNORS
 
 SETTINGS = (
@@ -48,7 +46,7 @@ MORE = 1.6
 
 
 def main() -> None:
-    options = parse(loads_parser("bench.latency", __doc__))
+    options = loads_options("bench.latency", __doc__)
     options.folder.mkdir(parents=True, exist_ok=True)
     plot = options.folder / "latency.svg"
     try:
@@ -66,25 +64,18 @@ def main() -> None:
 
     first = [job for shape in options.shapes for job in jobs((*KCGA, *AUTOSCALED, FLOOR), shape)]
     first += [job for shape in options.shapes for seed in seeds[1:] for job in jobs((*SETTINGS, FLOOR), shape, seed)]
-    with (
-        # Not forked: the solver's threads would be copied in any state.
-        ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool,
-        progress("", len(first) + 4 * len(options.shapes)) as advance,
-    ):
-        outcomes = []
-        for outcome in pool.map(perform, first):
-            outcomes.append(outcome)
-            advance(f"{outcome.shape}, {outcome.contender}")
-        second = [job for shape in options.shapes for job in jobs(_fixed(outcomes, shape), shape)]
-        for outcome in pool.map(perform, second):
-            outcomes.append(outcome)
-            advance(f"{outcome.shape}, {outcome.contender}")
-
+    outcomes = performed(perform, first, options.processes, _words)
+    second = [job for shape in options.shapes for job in jobs(_fixed(outcomes, shape), shape)]
+    outcomes += performed(perform, second, options.processes, _words)
     write_csv(outcomes, options.folder / "latency.csv")
     draw(page.shown(outcomes, options.seed), plot)
     file = options.folder / "latency.md"
     file.write_text(page.page_of(outcomes, seeds, options.minutes, times, before, plot.name), encoding="utf-8")
     print(f"{file}, latency.csv and {plot.name} are written")
+
+
+def _words(outcome: Outcome) -> str:
+    return f"{outcome.shape}, {outcome.contender}"
 
 
 def _fixed(outcomes: Sequence[Outcome], shape: str) -> list[Contender]:

@@ -9,8 +9,8 @@ from bench.latency.shapes import SHAPES
 from bench.quiet import add_busy
 
 
-def loads_parser(module: str, description: str | None) -> argparse.ArgumentParser:
-    """For `parse`.
+def loads_options(module: str, description: str | None) -> argparse.Namespace:
+    """What a program was told, within its limits.
 
     Args:
         module: the program.
@@ -25,15 +25,10 @@ def loads_parser(module: str, description: str | None) -> argparse.ArgumentParse
         help=f"of each load, {WARM_UP_S / 60:g} of them not counted (%(default)g)",
     )
     parser.add_argument("--seed", type=int, default=1, help="of the loads and of what handovers take (%(default)s)")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="of what settings gain (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="so many, from that one on (%(default)s)")
     parser.add_argument("--processes", type=int, default=processors(), help="at one time (%(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("docs/benchmarks"), help="for the results (%(default)s)")
     add_busy(parser)
-    return parser
-
-
-def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """What it was told, within its limits."""
     options = parser.parse_args()
     if options.minutes * 60 <= WARM_UP_S:
         parser.error(f"--minutes {options.minutes:g}: it must be more than the {WARM_UP_S / 60:g} that are not counted")

@@ -7,19 +7,17 @@ Loads and groups are those of `bench.latency`. Writes a page into a folder.
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from multiprocessing import get_context
 from statistics import fmean
 
 from bench.figures import change, markdown_table, run_facts, write_page
 from bench.latency.contenders import WARM_UP_S, Contender, Job, Outcome, perform
-from bench.latency.options import loads_parser, parse
+from bench.latency.options import loads_options
 from bench.latency.page import proven
 from bench.latency.shapes import PARTITIONS, STEP_S
 from bench.latency.times import load
+from bench.performed import performed
 from bench.quiet import await_quiet
-from cli.terminal.progress import progress
 from controller.settings import AUTHORS_HEADROOM, ControllerSettings
 
 UNSET = ControllerSettings()
@@ -38,8 +36,17 @@ def decided(paid: float) -> float:
 
 
 def handover_s(outcomes: Sequence[Outcome]) -> float:
-    """How long a partition that moves has no reader, in the mean."""
-    return math.fsum(o.unread_s for o in outcomes) / sum(o.migrations for o in outcomes)
+    """How long a partition that moves has no reader, in the mean.
+
+    Raises:
+        SystemExit: none has moved.
+    """
+    migrations = sum(o.migrations for o in outcomes)
+    if not migrations:
+        raise SystemExit(
+            "no partition moved, so nobody knows what that costs: it takes other --shapes, or more --minutes"
+        )
+    return math.fsum(o.unread_s for o in outcomes) / migrations
 
 
 def cost(outcome: Outcome, paid: float, handed_over_s: float) -> float:
@@ -119,20 +126,14 @@ def _beside(after: Sequence[Outcome], before: Sequence[Outcome]) -> tuple[str, s
 
 
 def main() -> None:
-    options = parse(loads_parser("bench.latency.prices", __doc__))
+    options = loads_options("bench.latency.prices", __doc__)
     before = await_quiet(options.busy)
     steps, times = round(options.minutes * 60 / STEP_S), load()
     seeds = range(options.seed, options.seed + options.seeds)
     jobs = [Job(*each, times) for each in product(CONTENDERS, options.shapes, [steps], seeds)]
-    outcomes = []
-    with (
-        # Not forked: the solver's threads would be copied in any state.
-        ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool,
-        progress("", len(jobs)) as advance,
-    ):
-        for outcome in pool.map(perform, jobs):
-            outcomes.append(outcome)
-            advance(f"{outcome.shape}, lambda {outcome.contender}, seed {outcome.seed}")
+    outcomes = performed(
+        perform, jobs, options.processes, lambda each: f"{each.shape}, lambda {each.contender}, seed {each.seed}"
+    )
     facts = [
         ("Seeds", f"{seeds[0]} to {seeds[-1]}"),
         (

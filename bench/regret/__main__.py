@@ -8,18 +8,16 @@ import argparse
 import csv
 import time
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 
 from bench.figures import MOST_VALUES, processors, write_page
+from bench.performed import performed
 from bench.quiet import add_busy, await_quiet
 from bench.regret.loads import LOADS
 from bench.regret.page import page_of
 from bench.regret.policies import Job, Outcome, Span, perform
 from bench.regret.trajectories import MOST_PARTITIONS
-from cli.terminal.progress import progress
 
 QUICK = {"partitions": 8, "seeds": 2, "windows": 1, "changes": 3, "rounds": 5}
 
@@ -34,15 +32,7 @@ def main() -> None:
         for load, seed in product(options.loads, seeds)
     ]
     began = time.monotonic()
-    outcomes = []
-    with (
-        # Not forked: the solver's threads would be copied in any state.
-        ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool,
-        progress("", len(jobs)) as advance,
-    ):
-        for outcome in pool.map(perform, jobs):
-            outcomes.append(outcome)
-            advance(f"{outcome.load}, seed {outcome.seed}")
+    outcomes = performed(perform, jobs, options.processes, lambda each: f"{each.load}, seed {each.seed}")
     options.folder.mkdir(parents=True, exist_ok=True)
     write_csv(outcomes, options.folder / "regret.csv")
     page = page_of(outcomes, options, time.monotonic() - began, before)

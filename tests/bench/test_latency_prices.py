@@ -9,7 +9,9 @@ from bench.latency.prices import CONTENDERS, INTERVAL_S, PAID, cost, decided, ha
 from controller.settings import ControllerSettings
 
 
-def outcome(*, contender: str = "", seed: int = 1, hours: float, unread_s: float, fill_s: float) -> Outcome:
+def outcome(
+    *, contender: str = "", seed: int = 1, hours: float, unread_s: float, fill_s: float, migrations: int = 10
+) -> Outcome:
     return Outcome(
         shape="ramp",
         seed=seed,
@@ -22,7 +24,7 @@ def outcome(*, contender: str = "", seed: int = 1, hours: float, unread_s: float
         p999_s=0.0,
         unread_s=unread_s,
         unread_fill_s=fill_s,
-        migrations=10,
+        migrations=migrations,
         highest_lag=0.0,
         unproven=0,
         forecasts=0,
@@ -47,6 +49,11 @@ def test_what_is_paid_is_lambda_times_the_rscore_in_consumers_for_an_interval() 
     moved = outcome(hours=3.0, unread_s=20.0, fill_s=10.0)
     assert handover_s([moved]) == pytest.approx(2.0)
     assert cost(moved, 4.0, 2.0) == pytest.approx(3.0 + 4.0 * 5.0 * INTERVAL_S / 3600)
+
+
+def test_where_nothing_moved_one_line_says_what_would_be_right() -> None:
+    with pytest.raises(SystemExit, match="no partition moved.*--shapes"):
+        handover_s([outcome(hours=3.0, unread_s=0.0, fill_s=0.0, migrations=0)])
 
 
 def test_the_page_sets_lambdas_and_shares_beside_each_other_seed_by_seed() -> None:
