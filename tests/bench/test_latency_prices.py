@@ -52,7 +52,7 @@ def test_what_is_paid_is_lambda_times_the_rscore_in_consumers_for_an_interval() 
 
 
 def test_where_nothing_moved_one_line_says_what_would_be_right() -> None:
-    with pytest.raises(SystemExit, match="no partition moved.*--shapes"):
+    with pytest.raises(SystemExit, match=r"no partition moved.*--shapes"):
         handover_s([outcome(hours=3.0, unread_s=0.0, fill_s=0.0, migrations=0)])
 
 
