@@ -39,7 +39,6 @@ from bench.figures import markdown_table, plot_in, run_facts
 from bench.quiet import LoadBefore, add_busy, await_quiet
 from cli.plots.plotting import EXACT_COLOUR, FAINT_INK, GRID, TOPIC_COLOURS, new_figure, save
 from cli.terminal.live_view import LiveView
-from controller.settings import AUTHORS_HEADROOM
 from sandbox.demonstration import Demonstration, Story
 from sandbox.load_profile import DEMO_HOT, LoadProfile, demo_profile
 from sandbox.server import READY_WITHIN_S
@@ -315,14 +314,11 @@ def _fewest_stopped() -> str:
     profile = demo_profile(CONSUMER_CAPACITY)
     partitions = len(profile.courses)
     together = most_together(profile, CONSUMER_CAPACITY)
-    with_room = most_together(profile, AUTHORS_HEADROOM * CONSUMER_CAPACITY)
     leave = partitions - together
     return (
         f"Whoever knows this load, and reads the calm before and after it with one consumer, stops {2 * leave} at "
         f"least: while it is busiest no more than {together} of the {partitions} partitions fit a consumer, "
-        f"so {leave} leave the first one, and {leave} come to the last. Filled to {AUTHORS_HEADROOM}, which is what a "
-        f"plan of kcga's gives a consumer unless it is made for a climb, {with_room} fit it: then "
-        f"{2 * (partitions - with_room)} are stopped at least."
+        f"so {leave} leave the first one, and {leave} come to the last."
     )
 
 

@@ -16,6 +16,8 @@ from domain.partitions import TopicPartition
 
 STEPS = 4
 """In each of so many steps, one after the other, a partition that climbs has become faster."""
+GOES_ON_BY = 2
+"""The smallest of so many newest steps is how it goes on."""
 STEP_S = 1.0
 """The least time that a step takes."""
 LONGEST_STEP_S = 5.0
@@ -45,8 +47,9 @@ class Climb:
     def most(self, acting_s: float) -> dict[TopicPartition, float]:
         """The speed of each partition that climbs once a plan that is made now is carried out, in bytes/s.
 
-        It goes on by the smallest of the steps that were seen: a jump, which is one large step, is no climb. How late
-        speeds are is left out: a climb is short, and more of it than was seen is not foreseen.
+        It goes on by the smaller of the two newest steps: a jump, which is one large step, is no climb, and the older
+        steps of one that just began are too small, for speeds are means over a while. How late speeds are is left out:
+        a climb is short, and more of it than was seen is not foreseen.
 
         Args:
             acting_s: what that takes.
@@ -59,8 +62,9 @@ class Climb:
         for partition, speed in rows[-1].items():
             course = [row[partition] for row in rows if partition in row]
             if len(course) == len(rows):
-                growth = min(MOST_SHARE * speed, steps_ahead * min(starmap(sub, pairwise(reversed(course)))))
-                if growth > 0 and growth >= LEAST_SHARE * speed:
+                steps = tuple(starmap(sub, pairwise(reversed(course))))
+                growth = min(MOST_SHARE * speed, steps_ahead * min(steps[:GOES_ON_BY]))
+                if min(steps) > 0 and growth >= LEAST_SHARE * speed:
                     climbing[partition] = speed + growth
         return climbing
 

@@ -30,7 +30,9 @@ def test_what_climbs_leads_as_far_as_acting_takes() -> None:
     assert told([100, 105, 110, 115, 120], [100, 105, 110, 110, 120]).most(2 * ACTING_S) == {P: 220}
 
 
-def test_after_a_jump_it_goes_on_by_the_smallest_of_the_steps() -> None:
+def test_it_goes_on_by_the_smaller_of_the_two_newest_steps() -> None:
+    assert told([100, 101, 105, 115, 130]).most(ACTING_S) == {P: 230}
+    assert told([100, 101, 110, 125, 135]).most(ACTING_S) == {P: 235}
     assert told([100, 105, 110, 115, 400]).most(ACTING_S) == {P: 450}
 
 
