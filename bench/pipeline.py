@@ -318,8 +318,8 @@ def _fewest_stopped() -> str:
     return (
         f"Whoever knows this load, and reads the calm before and after it with one consumer, stops {2 * leave} at "
         f"least: while it is busiest no more than {together} of the {partitions} partitions fit a consumer, "
-        f"so {leave} leave the first one, and {leave} come to the last. kcga's plans move the least write speed, not the "
-        "fewest partitions: the fastest that fit stay, and their consumer may have to give one up later."
+        f"so {leave} leave the first one, and {leave} come to the last. kcga's plans move the least write speed, not "
+        "the fewest partitions: the fastest that fit stay, and their consumer may have to give one up later."
     )
 
 
