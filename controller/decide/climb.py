@@ -62,7 +62,7 @@ class Climb:
         for partition, speed in rows[-1].items():
             course = [row[partition] for row in rows if partition in row]
             if len(course) == len(rows):
-                steps = tuple(starmap(sub, pairwise(reversed(course))))
+                steps = tuple(starmap(sub, pairwise(reversed(course))))  # the newest first
                 growth = min(MOST_SHARE * speed, steps_ahead * min(steps[:GOES_ON_BY]))
                 if min(steps) > 0 and growth >= LEAST_SHARE * speed:
                     climbing[partition] = speed + growth
