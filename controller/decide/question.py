@@ -5,9 +5,10 @@ grows at once, and it never has fewer consumers than there are, nor cheaper ones
 consumers cost less can be cheaper (nothing else makes up for a migration), so it is made for the highest sizes of the
 scale-down window, which must fit. Sizes are with what is foreseen to come until a plan is carried out: the group grows
 before it is too late, and does not shrink into a climb, though a climb alone forces no plan; and where most partitions
-are foreseen to grow, a forced plan need not leave as much room for growth. A paused controller only gives partitions
-that nobody reads to somebody: all others are immovable. For a while after a consumer could not be created, there are to
-be no more consumers than there could be, and none of a class of which there is none.
+are foreseen to grow, a forced plan need not leave as much room for growth. A consumer that gives partitions up on a
+climb keeps a little less than it reads, if there may be more consumers. A paused controller only gives partitions that
+nobody reads to somebody: all others are immovable. For a while after a consumer could not be created, there are to be
+no more consumers than there could be, and none of a class of which there is none.
 """
 
 import math
@@ -25,6 +26,9 @@ from domain.speeds import LEAST_CAPACITY
 from solver.evaluation import evaluate
 from solver.problem import Problem
 from solver.solution import Solution
+
+RELIEVED = 0.97
+"""The share of its capacity up to which a consumer that gives partitions up is filled by what is foreseen."""
 
 Solve = Callable[[Problem, str], Solution]
 """Answers a question by the engine of that name."""
@@ -148,7 +152,9 @@ def pose(situation: Situation, settings: ControllerSettings, *, forced: bool = F
         there_are = len(situation.current.consumers)
         keeping = _kept_busy(situation, settings, sizes) if there_are <= most else frozenset[TopicPartition]()
         packing = settings.packing_ahead if situation.foresees_most else settings.packing
-        problem = _problem(situation, settings, sizes, packing=packing, at_least=there_are, keeping=keeping)
+        problem = _problem(
+            situation, settings, sizes, packing=packing, at_least=there_are, keeping=keeping, relieving=there_are < most
+        )
     return Question(situation, DecisionKind.FORCED, problem, sizes, broken, limit)
 
 
@@ -186,6 +192,26 @@ def _kept_busy(
     return frozenset(kept)
 
 
+def _relieved(
+    situation: Situation,
+    settings: ControllerSettings,
+    sizes: Mapping[TopicPartition, Size],
+    fixed: Set[TopicPartition],
+) -> dict[ConsumerId, float]:
+    """What consumers keep at most, in bytes/s, that are foreseen to have too much: what comes may be a little more than
+    was foreseen, and would have them give up another partition. What is `fixed` stays, and so may the fastest one."""
+    relieved = {}
+    for consumer, held in situation.current.by_consumer.items():
+        of_it = {partition: sizes[partition] for partition in held if partition in sizes}
+        capacity = settings.class_named(situation.class_names.get(consumer, ORDINARY)).capacity
+        foreseen = any(size.foreseen > 0 for size in of_it.values())
+        if foreseen and math.fsum(size.total for size in of_it.values()) > capacity:
+            fastest = max((size.total for size in of_it.values() if size.total <= capacity), default=0.0)
+            stays = math.fsum(of_it[partition].total for partition in fixed & of_it.keys())
+            relieved[consumer] = max(RELIEVED * capacity, fastest, min(stays, capacity))
+    return relieved
+
+
 def _problem(
     situation: Situation,
     settings: ControllerSettings,
@@ -195,6 +221,7 @@ def _problem(
     at_least: int = 0,
     keeping: Set[TopicPartition] = frozenset(),
     immovable: Assignment | None = None,
+    relieving: bool = False,
 ) -> Problem:
     pinned: Mapping[TopicPartition, ConsumerId] = {
         partition: consumer
@@ -208,6 +235,8 @@ def _problem(
     capacities = {c: settings.class_named(names.get(c, ORDINARY)).capacity for c in situation.unweighed}
     loads = situation.current.loads(speeds)
     full = {c: min(capacities[c], max(loads[c], LEAST_CAPACITY)) for c in situation.unweighed if c in loads}
+    if relieving:
+        full = _relieved(situation, settings, sizes, pinned.keys() | keeping) | full
     if situation.limit is not None:
         classes = tuple(each for each in classes if each.name in names.values())
     return Problem(

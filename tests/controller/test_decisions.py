@@ -117,6 +117,27 @@ def test_a_climb_forces_no_plan_and_one_that_is_forced_is_made_for_where_it_lead
     assert [(entry.speed, entry.foreseen) for entry in decision.assignment] == [(80, 35), (60, 0), (20, 10)]
 
 
+@pytest.mark.parametrize(
+    ("climbing", "change", "moved"),
+    [
+        ({}, {}, {3}),
+        ({0: 50.0}, {}, {2}),
+        ({0: 50.0}, {"max_consumers": 1}, set()),
+        ({0: 98.0}, {}, {1, 2, 3}),
+        ({0: 50.0}, {"pinned": {"orders-0": 1, "orders-1": 1, "orders-2": 1}}, {3}),
+    ],
+    ids=["measured", "foreseen", "no more consumers", "one that fills it", "pinned"],
+)
+def test_what_is_left_to_a_consumer_on_a_climb_does_not_fill_it(
+    climbing: Mapping[int, float], change: Mapping[str, object], moved: set[int]
+) -> None:
+    """All but the slowest are 100 together; with the slowest in place of another they are 96.5."""
+    speeds = {0: 49.0 if climbing else 50.0, 1: 26.0, 2: 24.0, 3: 20.5}
+    decision = decided(speeds, dict.fromkeys(speeds, 1), SETTINGS.model_copy(update=change), climbing=climbing)
+    assert decision.grounds is DecisionKind.FORCED
+    assert moves(decision).keys() == moved
+
+
 def test_a_partition_leaves_a_consumer_that_was_above_its_capacity() -> None:
     decision = decided({0: 60, 1: 50}, {0: 1, 1: 1})
     assert decision.carried_out
