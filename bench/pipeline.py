@@ -319,7 +319,8 @@ def _fewest_stopped() -> str:
         f"Whoever knows this load, and reads the calm before and after it with one consumer, stops {2 * leave} at "
         f"least: while it is busiest no more than {together} of the {partitions} partitions fit a consumer, "
         f"so {leave} leave the first one, and {leave} come to the last. kcga's plans move the least write speed, not "
-        "the fewest partitions: the fastest that fit stay, and their consumer may have to give one up later."
+        "the fewest partitions: the fastest that fit stay, and where one of them is the one that turns hot, the others "
+        "have to leave it later."
     )
 
 
