@@ -6,7 +6,7 @@ then on whether a partition stays at home. Nodes are taken by their bound, the l
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -124,8 +124,11 @@ def _complete(
     incumbent: Incumbent,
     deadline: Deadline,
     more: Iterable[tuple[int, ...]] = (),
+    left_out: Set[int] = frozenset(),
 ) -> float:
     """Offers the best plan of the columns up to `width` and of the patterns `more`, if it beats the incumbent's.
+
+    The items `left_out` need not be on any of them.
 
     Returns:
         What none of them is better than.
@@ -133,7 +136,7 @@ def _complete(
     # SCIP looks at the clock now and then only, and what it finds must come back in time.
     budget = deadline.within(master.tuned.integers * deadline.remaining)
     placement, objective = master.best_placement(
-        relaxed, width, budget, incumbent.tolerance / 10, incumbent.objective, more
+        relaxed, width, budget, incumbent.tolerance / 10, incumbent.objective, more, left_out
     )
     if placement is not None:
         incumbent.offer(master.instance.assignment(placement), NAME)
@@ -149,13 +152,19 @@ def _exhausted(master: Master, relaxed: Relaxed, bound: float, incumbent: Incumb
     _complete(master, relaxed, master.tuned.width, incumbent, deadline)
     if bound >= incumbent.cutoff or deadline.passed:
         return bound
-    # Reduced costs are those of this relaxation: what its part is known not to be better than may be more.
-    goal = incumbent.objective
-    width = goal - relaxed.bound
-    patterns = master.patterns_within(width, relaxed.prices, master.tuned.most_patterns, deadline)
-    if patterns is None:
-        return bound
-    return max(bound, min(goal, _complete(master, relaxed, width, incumbent, deadline, patterns)))
+    # Without the items that it costs nothing to cover a plan costs no more than with them, and of fewer patterns: that
+    # may be proof enough.
+    for left_out in dict.fromkeys((master.worth_nothing(relaxed.prices), frozenset[int]())):
+        # Reduced costs are those of this relaxation: what its part is known not to be better than may be more.
+        goal = incumbent.objective
+        width = goal - relaxed.bound
+        patterns = master.patterns_within(width, relaxed.prices, master.tuned.most_patterns, deadline, left_out)
+        if patterns is None:
+            return bound
+        bound = max(bound, min(goal, _complete(master, relaxed, width, incumbent, deadline, patterns, left_out)))
+        if bound >= incumbent.cutoff or deadline.passed:
+            break
+    return bound
 
 
 def _children(master: Master, relaxed: Relaxed, of: Restriction) -> list[Restriction]:

@@ -121,15 +121,17 @@ def profitable_sets(
 ) -> list[tuple[int, ...]] | None:
     """Every set of items that is worth more than a room that it fits in truth, by `tolerance` or more.
 
-    Searches item by item, and leaves a partial set where nothing can complete it on the grid rounded down.
+    Searches item by item, and leaves a partial set where nothing can complete it on the grid rounded down. What is
+    worth nothing adds to no gain: it is in a set only where none has to gain. There it counts, for it must be covered
+    as well; but of sets that fit the same room, and are worth the same or more with another item, the largest do.
 
     Args:
-        prices: what each item is worth.
+        prices: what each item is worth; below 0 where it is to be in no set.
         sizes: of the items, in capacities.
         grid: rounds the sizes; need not be exact.
         rooms: in ascending order, in capacities.
         room_prices: of each room, not descending.
-        tolerance: what a set must gain.
+        tolerance: what a set must gain; below 0, what it may lose.
         at_most: how many partial sets to look at.
         stop: whether time is up.
 
@@ -162,7 +164,8 @@ def profitable_sets(
         if not len(values):
             break
         grown = load + grid.down[item]
-        takes = (prices[item] > 0) & (grown <= largest) & (exact + sizes[item] <= rooms[-1] + FIT_TOLERANCE)
+        counts = prices[item] > 0 or (tolerance < 0 and prices[item] == 0)
+        takes = counts & (grown <= largest) & (exact + sizes[item] <= rooms[-1] + FIT_TOLERANCE)
         takes[takes] = least[item + 1][grown[takes]] - values[takes] - prices[item] < -tolerance
         new = int(takes.sum())
         if not new:
@@ -184,11 +187,16 @@ def profitable_sets(
     fits = room < len(rooms)
     gains = np.zeros(count, dtype=np.bool_)
     gains[fits] = worth[fits] - room_prices[room[fits]] > tolerance
+    spare = np.append(rooms, -np.inf)[room] - total + FIT_TOLERANCE
+    smallest_first = [item for item in np.argsort(sizes).tolist() if prices[item] >= 0] if tolerance < 0 else []
     found = []
     for name in np.flatnonzero(gains).tolist():
         chosen: list[int] = []
-        while name > 0:
-            chosen.append(int(item_of[name]))
-            name = int(parent[name])
-        found.append(tuple(reversed(chosen)))
+        at = name
+        while at > 0:
+            chosen.append(int(item_of[at]))
+            at = int(parent[at])
+        other = next((item for item in smallest_first if item not in chosen), None)
+        if other is None or sizes[other] > spare[name]:
+            found.append(tuple(reversed(chosen)))
     return sorted(found)

@@ -5,7 +5,7 @@ would improve it is found by `knapsack`.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -101,11 +101,20 @@ class Master:
         self._is_allowed = np.ones(len(kept), dtype=np.bool_)
         self._is_forced = self._must_keep
 
-    def _relaxation(self, levels: Floats, must_keep: NDArray[np.bool_], *, integers: bool = False) -> Relaxation:
+    def _relaxation(
+        self,
+        levels: Floats,
+        must_keep: NDArray[np.bool_],
+        *,
+        integers: bool = False,
+        left_out: Set[int] = frozenset(),
+    ) -> Relaxation:
         rows = np.arange(len(self.instance.sizes))
         opened = _opened(self.instance, levels)
         limits = self._restriction.bins
-        return Relaxation(self.instance, rows, len(levels), opened, must_keep, limits, integers=integers)
+        return Relaxation(
+            self.instance, rows, len(levels), opened, must_keep, limits, integers=integers, left_out=left_out
+        )
 
     def level_of(self, pattern: tuple[int, ...]) -> int:
         """The lowest level that has room for `pattern`."""
@@ -242,14 +251,28 @@ class Master:
         """The patterns that gain and that rounding sizes up hides; None where there are too many to look for."""
         return [] if self.grid.is_exact else self.patterns_within(-_GAIN, at, self.tuned.missed_patterns, deadline)
 
+    def worth_nothing(self, at: Prices) -> frozenset[int]:
+        """The items that may be on any pattern that has room for them: to cover them costs nothing."""
+        return frozenset(np.flatnonzero(self._model.free & (at.items == 0)).tolist())
+
     def patterns_within(
-        self, width: float, at: Prices, at_most: int, deadline: Deadline
+        self,
+        width: float,
+        at: Prices,
+        at_most: int,
+        deadline: Deadline,
+        left_out: Set[int] = frozenset(),
     ) -> list[tuple[int, ...]] | None:
-        """Every pattern whose reduced cost is at most `width`; None where they are too many, or time is up."""
+        """The patterns without `left_out` whose reduced cost is at most `width`; None if too many, or time is up.
+
+        With a width above 0, patterns that another item fits into are none: with it they cost no more.
+        """
+        wanted = self._model.free.copy()
+        wanted[list(left_out)] = False
         coarse = Grid.of(self.instance.sizes, min(self.grid.units, max(1024, 6_000_000 // max(1, len(at.items)))))
         within = self.levels <= self._widest
         return profitable_sets(
-            at.items,
+            np.where(wanted, at.items, -1.0),
             self.instance.sizes,
             coarse,
             np.append(self.levels[within], self._widest),
@@ -296,10 +319,12 @@ class Master:
         tolerance: float,
         below: float,
         more: Iterable[tuple[int, ...]] = (),
+        left_out: Set[int] = frozenset(),
     ) -> tuple[Placement | None, float]:
         """The best placement of the columns whose reduced cost is at most `width`, if one is found in time (SCIP).
 
         Columns that are newer than `relaxed` all take part, and so do the patterns `more`, which the relaxation lacks.
+        The items `left_out` need not be covered: the placement has the others of them apart.
 
         Returns:
             The placement, and an objective that no placement is below: minus infinity if that is not known, and
@@ -315,7 +340,7 @@ class Master:
         patterns += [pattern for pattern in more if pattern not in self._known]
         sets = [self.kept[index] for index in kept]
         levels = _levels(self.instance, sets)
-        model = self._relaxation(levels, self._is_forced, integers=True)
+        model = self._relaxation(levels, self._is_forced, integers=True, left_out=left_out)
         alone_columns = [model.add_alone(*each) for each in self._alone.tolist()]
         kept_columns = [model.add_kept(k, n) for k, n in zip(sets, _levels_of(sets, levels).tolist(), strict=True)]
         pattern_levels = np.searchsorted(levels, self.levels[[self.level_of(pattern) for pattern in patterns]]).tolist()
@@ -327,9 +352,10 @@ class Master:
         point, is_best = model.program.solve_integers(deadline, tolerance, below - self.instance.constant)
         if point is None:
             return None, np.inf if is_best else -np.inf
+        chosen = [p for p, column in zip(patterns, pattern_columns, strict=True) if point.values[column] > 0.5]
         placement = self._placement(
             [index for index, column in zip(kept, kept_columns, strict=True) if point.values[column] > 0.5],
-            [pattern for pattern, column in zip(patterns, pattern_columns, strict=True) if point.values[column] > 0.5],
+            [*chosen, *((item,) for item in sorted(left_out))],
             point.values[alone_columns],
         )
         return placement, point.objective + self.instance.constant if is_best else -np.inf

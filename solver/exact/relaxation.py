@@ -89,14 +89,17 @@ class Relaxation:
         limits: Limits,
         *,
         integers: bool = False,
+        left_out: Iterable[int] = (),
     ) -> None:
-        """The rows: that of each item is `row_of`. With `integers` it is the model itself, and nothing is left out.
+        """The rows: that of each item is `row_of`. With `integers` it is the model itself, and nothing may be missing.
 
-        `opened` is the level of an empty bin, by each kind that is offered.
+        `opened` is the level of an empty bin, by each kind that is offered. The items `left_out` need not be covered.
         """
         self.free = np.ones(len(instance.sizes), dtype=np.bool_)
         self.free[[item for bin_ in instance.bins for item in bin_.required]] = False
-        self.demand = np.bincount(row_of[self.free], minlength=int(row_of.max(initial=-1)) + 1)
+        covered = self.free.copy()
+        covered[list(left_out)] = False
+        self.demand = np.bincount(row_of[covered], minlength=int(row_of.max(initial=-1)) + 1)
         self.program = program = LinearProgram()
         self._row_of = row_of
         self._kind_of = [bin_.kind for bin_ in instance.bins]

@@ -259,12 +259,17 @@ def test_all_patterns_up_to_a_reduced_cost_are_found(given_problem: Problem, wid
     found = relaxed(master)
     patterns = master.patterns_within(width, found.prices, 10_000, in_time())
     assert patterns is not None
+    sizes, every = master.instance.sizes, range(len(master.instance.sizes))
     for items in all_sets(master):
-        worth = float(found.prices.items[list(items)].sum())
-        cost = float(found.prices.rooms[master.level_of(items)]) - worth
-        # One that is worth nothing on its own changes nothing, and is left out.
-        if len(items) > 1 and (found.prices.items[list(items)] > 0).all() and abs(cost - width) > TOLERANCE:
-            assert (items in patterns) == (cost < width)
+        prices, level = found.prices.items[list(items)], master.level_of(items)
+        cost = float(found.prices.rooms[level]) - float(prices.sum())
+        room = min(float(master.levels[level]), 1.0) - load(master, items)
+        if width > 0:  # with another item that fits beside them they cost no more
+            counts = not any(sizes[other] <= room + TOLERANCE for other in every if other not in items)
+        else:  # what is worth nothing adds to no gain
+            counts = bool((prices > 0).all())
+        if len(items) > 1 and abs(cost - width) > TOLERANCE:
+            assert (items in patterns) == (counts and cost < width)
 
 
 def test_patterns_are_none_when_they_are_more_than_wanted_or_time_is_up() -> None:

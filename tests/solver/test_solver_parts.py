@@ -180,23 +180,28 @@ def test_the_best_set_for_a_room_is_the_best_of_all_sets_that_fit_it(given_items
         assert prices[found].sum() == pytest.approx(best)
 
 
-@given(items)
+@pytest.mark.parametrize("gain", [1e-9, -1e-9, -0.3], ids=["gains", "loses nothing", "may lose"])
+@given(given_items=items)
 @settings(deadline=None)
-def test_all_sets_that_are_worth_more_than_their_room_are_found_whatever_the_grid(
-    given_items: list[tuple[int, float]],
+def test_all_sets_that_gain_as_much_beside_their_room_are_found_whatever_the_grid(
+    gain: float, given_items: list[tuple[int, float]]
 ) -> None:
+    """Where none has to gain, those that another item fits into are left out, and what is worth nothing counts."""
     sizes = np.array([size / 31 for size, _ in given_items])
     prices = np.array([price for _, price in given_items])
     rooms, room_prices = np.array([0.3, 0.7, 1.0]), np.array([0.2, 0.6, 1.0])
     found = profitable_sets(
-        prices, sizes, Grid.of(sizes, 8), rooms, room_prices, tolerance=1e-9, at_most=10_000, stop=never
+        prices, sizes, Grid.of(sizes, 8), rooms, room_prices, tolerance=gain, at_most=10_000, stop=never
     )
     expected = [
         subset
         for subset in subsets(len(sizes))
-        if subset
-        and (prices[list(subset)] > 0).all()
-        and (load := sizes[list(subset)].sum()) <= 1 + 1e-9
-        and prices[list(subset)].sum() - room_prices[np.searchsorted(rooms, load - 1e-9)] > 1e-9
+        if (load := sizes[list(subset)].sum()) <= 1 + 1e-9
+        and prices[list(subset)].sum() - room_prices[room := np.searchsorted(rooms, load - 1e-9)] > gain
+        and (
+            (prices[list(subset)] > 0).all()
+            if gain > 0
+            else all(load + sizes[other] > rooms[room] + 1e-9 for other in {*range(len(sizes))} - {*subset})
+        )
     ]
     assert found == sorted(expected)

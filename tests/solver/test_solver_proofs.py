@@ -69,10 +69,19 @@ HARDLY_BETTER = Problem(
     time_limit_s=LIMIT_S,
 )
 """Nothing has to move, which is better than moving one by 1e-5."""
+COVERED_FOR_NOTHING = Problem(
+    speeds={partition(n): speed for n, speed in enumerate([18.0, 4.0, 21.0, 28.0, 46.0, 14.0, 1e-38, 2.0])},
+    capacity=CAPACITY,
+    current=Assignment({partition(3): 2, partition(7): 1}),
+    migration_weight=0.3,
+    time_limit_s=LIMIT_S,
+)
+"""In the relaxation two consumers cost all that there is, and to cover a partition is worth nothing."""
 
 
 @given(plain_problems())
 @example(HARDLY_BETTER)
+@example(COVERED_FOR_NOTHING)
 @few
 def test_the_exact_engines_and_an_independent_model_agree_on_the_optimum(problem: Problem) -> None:
     expected = optimum(problem)
