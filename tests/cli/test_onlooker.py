@@ -342,6 +342,7 @@ def test_who_looks_on_knows_of_which_class_each_consumer_is(
     world.require_the_same()
 
 
+@pytest.mark.slow(15)
 @pytest.mark.explores
 @settings(max_examples=examples(30), deadline=None)
 @example(  # the last of a plan was carried out just as a decision was due, and a consumer to be replaced

@@ -352,7 +352,8 @@ def reversed_day(at: float) -> float:
     return float(np.interp(clock, [0, 1000, 1400, 2400], [500, 1500, 1500, 500] if day % 2 else [1500, 500, 500, 1500]))
 
 
-@pytest.mark.parametrize("course", [breaks_off, pytest.param(reversed_day, marks=pytest.mark.slow(2))])
+@pytest.mark.slow(2)
+@pytest.mark.parametrize("course", [breaks_off, reversed_day])
 def test_a_load_that_misleads_costs_no_more_than_a_twentieth(course: Course) -> None:
     """By what consumers are for: the highest size of the scale-down window, and what was foreseen since a minute ago,
     when the assignment was considered last."""
