@@ -152,8 +152,8 @@ def _exhausted(master: Master, relaxed: Relaxed, bound: float, incumbent: Incumb
     _complete(master, relaxed, master.tuned.width, incumbent, deadline)
     if bound >= incumbent.cutoff or deadline.passed:
         return bound
-    # Without the items that it costs nothing to cover a plan costs no more than with them, and of fewer patterns: that
-    # may be proof enough.
+    # A plan costs no more without the items that it costs nothing to cover, and there are fewer patterns without them:
+    # that may be proof enough.
     for left_out in dict.fromkeys((master.worth_nothing(relaxed.prices), frozenset[int]())):
         # Reduced costs are those of this relaxation: what its part is known not to be better than may be more.
         goal = incumbent.objective
