@@ -43,7 +43,7 @@ CreateTopic = Callable[..., str]
 
 
 _SERVICES = pytest.StashKey[Services]()
-MEASURED_EXAMPLES = 10
+_MEASURED_EXAMPLES = 10
 _NO_TIME_S, _SOME_TIME_S, _LONG_S = 0.0, 2.0, 10.0
 
 
@@ -126,7 +126,7 @@ def _first_examples_measured(property_: Any, measuring: Coverage) -> Iterator[No
     def counted(*args: Any, **kwargs: Any) -> Any:
         nonlocal tried
         tried += 1
-        if tried == MEASURED_EXAMPLES + 1:
+        if tried == _MEASURED_EXAMPLES + 1:
             measuring.stop()
         return example(*args, **kwargs)
 
@@ -135,7 +135,7 @@ def _first_examples_measured(property_: Any, measuring: Coverage) -> Iterator[No
         yield
     finally:
         property_.inner_test = example
-        if tried > MEASURED_EXAMPLES:
+        if tried > _MEASURED_EXAMPLES:
             measuring.start()
 
 

@@ -19,7 +19,7 @@ from controller.decide.sizes import Size
 from controller.decide.triggers import Trigger
 from controller.settings import ControllerSettings
 from domain.assignment import Assignment, ConsumerId
-from domain.consumer_class import ORDINARY
+from domain.consumer_class import ORDINARY, ConsumerClass
 from domain.messages import CreationLimit, DecisionKind, Foresight
 from domain.partitions import TopicPartition
 from domain.speeds import LEAST_CAPACITY
@@ -174,6 +174,10 @@ def with_room(
     return {partition: consumer for partition, consumer in pins.items() if consumer in {*consumers, *others}}
 
 
+def _class_of(consumer: ConsumerId, situation: Situation, settings: ControllerSettings) -> ConsumerClass:
+    return settings.class_named(situation.class_names.get(consumer, ORDINARY))
+
+
 def _kept_busy(
     situation: Situation, settings: ControllerSettings, sizes: Mapping[TopicPartition, Size]
 ) -> frozenset[TopicPartition]:
@@ -182,7 +186,7 @@ def _kept_busy(
     cheapest = min(each.price for each in settings.every_class)
     largest = max(each.capacity for each in settings.every_class)
     for consumer, held in situation.current.by_consumer.items() if settings.classes else ():
-        of = settings.class_named(situation.class_names.get(consumer, ORDINARY))
+        of = _class_of(consumer, situation, settings)
         movable = [p for p in held if p in sizes and p not in settings.pins]
         fastest = max(movable, key=lambda p: sizes[p].total, default=None)
         if fastest is None or of.price <= cheapest:
@@ -203,7 +207,7 @@ def _relieved(
     relieved = {}
     for consumer, held in situation.current.by_consumer.items():
         of_it = {partition: sizes[partition] for partition in held if partition in sizes}
-        capacity = settings.class_named(situation.class_names.get(consumer, ORDINARY)).capacity
+        capacity = _class_of(consumer, situation, settings).capacity
         foreseen = any(size.foreseen > 0 for size in of_it.values())
         if foreseen and math.fsum(size.total for size in of_it.values()) > capacity:
             fastest = max((size.total for size in of_it.values() if size.total <= capacity), default=0.0)
@@ -232,7 +236,7 @@ def _problem(
         pinned = with_room(pinned, immovable.consumers, settings.max_consumers)
     speeds = {partition: size.total for partition, size in sizes.items()}
     names, classes = situation.class_names, settings.classes
-    capacities = {c: settings.class_named(names.get(c, ORDINARY)).capacity for c in situation.unweighed}
+    capacities = {c: _class_of(c, situation, settings).capacity for c in situation.unweighed}
     loads = situation.current.loads(speeds)
     full = {c: min(capacities[c], max(loads[c], LEAST_CAPACITY)) for c in situation.unweighed if c in loads}
     if relieving:
