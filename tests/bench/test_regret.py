@@ -118,6 +118,7 @@ def proof(window: Window, weight: float) -> Bound:
     return bound(window, weight, dict.fromkeys(window.alone), begun, rounds=100, close=1e-6)
 
 
+@pytest.mark.slow(2)
 @given(loads(3), st.sampled_from([0.5, 1.0, 4.0]))
 def test_no_plan_costs_less_than_the_bound(sizes: Floats, weight: float) -> None:
     proven = [proof(Window(sizes, np.ones(len(sizes)), each), weight) for each in (any_number(sizes), fewest(sizes))]
@@ -141,6 +142,7 @@ def test_a_bound_whose_search_is_given_up_is_a_bound(sizes: Floats, weight: floa
     assert given_up.value <= optimum(sizes, weight) + 1e-9
 
 
+@pytest.mark.slow(2)
 @given(loads(3), st.sampled_from([0.5, 1.0, 4.0]))
 def test_a_plan_can_be_done_and_costs_no_more_than_its_trajectories(sizes: Floats, weight: float) -> None:
     window = Window(sizes, np.ones(len(sizes)), fewest(sizes))
@@ -229,6 +231,7 @@ def test_without_growth_there_is_no_room_and_with_it_nobody_is_given_more_than_l
             assert loads[consumer] <= 0.8 + 1e-9 or len(now.by_consumer[consumer]) == 1
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("load", LOADS)
 def test_no_policy_pays_less_than_the_bound(load: str) -> None:
     span = Span(windows=2, changes=2)

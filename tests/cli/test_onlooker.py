@@ -214,6 +214,7 @@ def befall(world: WatchedWorld, what: str) -> None:
             world.begin_controller()
 
 
+@pytest.mark.slow(2)
 @pytest.mark.explores
 @settings(max_examples=examples(60), deadline=None)
 @example(  # it was not claimed in time that a limit was lifted

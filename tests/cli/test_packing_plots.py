@@ -67,6 +67,7 @@ def test_where_there_is_no_room_every_name_still_has_a_place(
     assert capsys.readouterr().out == ""  # which is for the result
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(
     "engines",
     [

@@ -144,6 +144,7 @@ def require_once(world: World) -> None:
     assert world.most_readers <= 1
 
 
+@pytest.mark.slow(2)
 @hypothesis_settings(max_examples=examples(80), deadline=None)
 @given(seed=st.integers(0, 2**32), chaos=st.floats(0, 0.3), faults=st.lists(FAULTS, max_size=10))
 def test_every_record_is_read_once_and_the_group_converges_within_the_bound(

@@ -71,6 +71,7 @@ def decided(skew_s: float, consumers_skew_s: float = 0.0) -> list[dict[str, obje
     return [made.model_dump(exclude={"measured_at", "solve_s"}) for made in world.decisions]
 
 
+@pytest.mark.slow(2)
 def test_an_hour_of_anybodys_clock_changes_no_decision() -> None:
     """Hole 2: neither what is decided, nor when, nor why."""
     expected = decided(0.0)
@@ -182,6 +183,7 @@ def test_what_a_dead_consumer_read_waits_for_no_solver() -> None:
     assert read(world) == world.speeds.keys()
 
 
+@pytest.mark.slow(2)
 def test_deaths_that_come_faster_than_answers_leave_nothing_unread_for_long() -> None:
     """The bar of `bench.scale`, in a small group: a solver of 12 s, and a death every 6 s for two minutes."""
     world = a_large_world(SETTINGS, orders(60, 12.0))

@@ -68,6 +68,7 @@ def held_back_by(world: World) -> set[Restraint]:
     return {each.by for decision in world.decisions for each in decision.held_back}
 
 
+@pytest.mark.slow(2)
 @settings(max_examples=examples(25), deadline=None)
 @given(
     period_s=st.floats(4, 400),

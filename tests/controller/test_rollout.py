@@ -168,6 +168,7 @@ def test_while_it_is_paused_the_group_grows_all_the_same() -> None:
     assert not replacements(world)
 
 
+@pytest.mark.slow(2)
 def test_the_migration_budget_is_kept() -> None:
     """A full consumer is an Rscore of 0.6: one in each window."""
     world = a_group(migration_budget=0.7, migration_window_s=100.0)

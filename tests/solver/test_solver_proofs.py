@@ -147,6 +147,7 @@ def test_other_names_for_the_partitions_change_no_figure(problem: Problem, rando
     assert one.status is other.status
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("engine", ["auto", "arc-flow", "cp-sat"])
 def test_the_same_problem_gets_the_same_plan(engine: str) -> None:
     count = 24 if engine == "cp-sat" else 120

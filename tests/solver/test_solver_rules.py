@@ -107,6 +107,7 @@ def test_keeping_everything_is_no_plan_where_a_consumer_is_overloaded_or_a_parti
     assert keep_everything(problem(60, 60, current={0: 1})) is None
 
 
+@pytest.mark.slow(2)
 def test_a_plan_that_is_near_enough_to_its_bound_is_not_improved() -> None:
     sizes, at_one = [1.2 + 0.01 * (number * 0.618 % 1) for number in range(100)], dict.fromkeys(range(100), 1)
     best = solve(problem(*sizes, current=at_one, packing_capacity=75.0))
