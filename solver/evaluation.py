@@ -1,7 +1,7 @@
 """Judges an assignment against a problem: what it costs, and which rules it breaks. Decides nothing."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from domain.assignment import Assignment, ConsumerId
@@ -36,50 +36,24 @@ class Evaluation:
 
 def evaluate(problem: Problem, assignment: Assignment) -> Evaluation:
     """The cost of `assignment`, of which only the partitions that have a speed in `problem` count."""
-    violations = []
-    held: dict[ConsumerId, list[TopicPartition]] = {}
-    missing = 0
-    for partition in problem.speeds:
-        consumer = assignment.get(partition)
-        if consumer is None:
-            missing += 1
-        else:
-            held.setdefault(consumer, []).append(partition)
-    if missing:
-        violations.append(f"{missing} partitions have no consumer")
-
+    held = _held(problem, assignment)
+    loads = {consumer: sum(map(problem.speeds.__getitem__, partitions)) for consumer, partitions in held.items()}
+    classes = _classes(problem, held, loads)
     saturated: list[TopicPartition] = []
     excess = 0.0
-    fixed = problem.fixed
-    ordinary, largest = problem.every_class[0], problem.largest
-    classes: dict[ConsumerId, ConsumerClass] = {}
-    for consumer in sorted(held):
-        partitions = held[consumer]
-        load = sum(problem.speeds[partition] for partition in partitions)
-        of = problem.class_of(consumer, load, len(partitions)) if problem.classes else ordinary
-        classes[consumer] = of
+    violations = list(_missing(problem, held))
+    for consumer, partitions in held.items():
+        load, of = loads[consumer], classes[consumer]
         capacity = problem.capacity_of(consumer, of)
         if load <= capacity * (1 + LOAD_TOLERANCE):
-            receives = any(problem.current.get(partition) != consumer for partition in partitions)
-            packing = problem.packing_capacity_of(consumer, of)
-            if receives and len(partitions) > 1 and load > packing * (1 + LOAD_TOLERANCE):
-                violations.append(f"consumer {consumer} is given partitions up to {load}, more than {packing}")
-        elif len(partitions) == 1 and (
-            (problem.speeds[partitions[0]] > largest and of.capacity == largest) or fixed.get(partitions[0]) == consumer
-        ):
+            violations += _filled_too_far(problem, consumer, of, partitions, load)
+        elif _may_be_saturated(problem, consumer, of, partitions):
             saturated += partitions
         else:
             excess += load - capacity
             violations.append(f"consumer {consumer} has to read {load}, more than {capacity}")
-    violations += [
-        f"{partition} is on consumer {assignment[partition]} and must be on {consumer}"
-        for partition, consumer in sorted(fixed.items())
-        if assignment.get(partition, consumer) != consumer
-    ]
-    if problem.max_consumers is not None and len(held) > problem.max_consumers:
-        violations.append(f"{len(held)} consumers have partitions, more than {problem.max_consumers}")
-    if len(held) < min(problem.min_consumers, len(problem.speeds)):
-        violations.append(f"{len(held)} consumers have partitions, fewer than {problem.min_consumers}")
+    violations += _elsewhere_than_pinned(problem, assignment)
+    violations += _too_many_or_few(problem, len(held))
 
     moved = (
         migration for migration in problem.current.migrations_to(assignment) if migration.partition in problem.speeds
@@ -96,6 +70,63 @@ def evaluate(problem: Problem, assignment: Assignment) -> Evaluation:
         violations=tuple(violations),
         classes=classes,
     )
+
+
+def _held(problem: Problem, assignment: Assignment) -> dict[ConsumerId, list[TopicPartition]]:
+    """The partitions of each consumer that has some, in ascending order of the consumers."""
+    held: dict[ConsumerId, list[TopicPartition]] = {}
+    for partition in problem.speeds:
+        consumer = assignment.get(partition)
+        if consumer is not None:
+            held.setdefault(consumer, []).append(partition)
+    return dict(sorted(held.items()))
+
+
+def _classes(
+    problem: Problem, held: Mapping[ConsumerId, list[TopicPartition]], loads: Mapping[ConsumerId, float]
+) -> dict[ConsumerId, ConsumerClass]:
+    if not problem.classes:
+        return dict.fromkeys(held, problem.every_class[0])
+    return {consumer: problem.class_of(consumer, loads[consumer], len(held[consumer])) for consumer in held}
+
+
+def _may_be_saturated(
+    problem: Problem, consumer: ConsumerId, of: ConsumerClass, partitions: list[TopicPartition]
+) -> bool:
+    """Whether all that it reads is one partition that no consumer is fast enough for, or that has to be with it."""
+    if len(partitions) > 1:
+        return False
+    (alone,) = partitions
+    too_fast_for_any = problem.speeds[alone] > problem.largest
+    return (too_fast_for_any and of.capacity == problem.largest) or problem.fixed.get(alone) == consumer
+
+
+def _missing(problem: Problem, held: Mapping[ConsumerId, list[TopicPartition]]) -> Iterator[str]:
+    missing = len(problem.speeds) - sum(map(len, held.values()))
+    if missing:
+        yield f"{missing} partitions have no consumer"
+
+
+def _filled_too_far(
+    problem: Problem, consumer: ConsumerId, of: ConsumerClass, partitions: list[TopicPartition], load: float
+) -> Iterator[str]:
+    receives = any(problem.current.get(partition) != consumer for partition in partitions)
+    packing = problem.packing_capacity_of(consumer, of)
+    if receives and len(partitions) > 1 and load > packing * (1 + LOAD_TOLERANCE):
+        yield f"consumer {consumer} is given partitions up to {load}, more than {packing}"
+
+
+def _elsewhere_than_pinned(problem: Problem, assignment: Assignment) -> Iterator[str]:
+    for partition, consumer in sorted(problem.fixed.items()):
+        if assignment.get(partition, consumer) != consumer:
+            yield f"{partition} is on consumer {assignment[partition]} and must be on {consumer}"
+
+
+def _too_many_or_few(problem: Problem, consumers: int) -> Iterator[str]:
+    if problem.max_consumers is not None and consumers > problem.max_consumers:
+        yield f"{consumers} consumers have partitions, more than {problem.max_consumers}"
+    if consumers < min(problem.min_consumers, len(problem.speeds)):
+        yield f"{consumers} consumers have partitions, fewer than {problem.min_consumers}"
 
 
 def keep_everything(problem: Problem) -> Assignment | None:

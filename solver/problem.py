@@ -126,7 +126,7 @@ class Problem:
             and not self.fixed
         )
 
-    @property
+    @cached_property
     def fixed(self) -> dict[TopicPartition, ConsumerId]:
         """The partitions that can be on one consumer only, and which: those pinned, and those that must not move."""
         fixed = {p: self.current[p] for p in self.immovable if p in self.current and p in self.speeds}

@@ -142,7 +142,6 @@ def begun() -> World:
     return world
 
 
-@pytest.mark.slow(2)
 def test_nothing_that_a_log_has_is_lost_or_doubled_whenever_it_is_cut_off() -> None:
     explore(begun(), STEPS)
 
