@@ -1,6 +1,6 @@
 """A group beside which kcga is not its controller: how it stands, what kcga would do, what that would save."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
 from app.watch.decide.adviser import Adviser
@@ -192,21 +192,7 @@ class Watcher:
         known_capacity = self._capacity_from is not CapacityFrom.UNKNOWN
         loads = self._readers.loads(bytes_per_s)
         capacity = self._settings.consumer_capacity if known_capacity else max(1.0, *loads.values())
-        largest = max(each.capacity for each in self._settings.every_class)
-        planned = {entry.key: entry.consumer for entry in decision.assignment} if decision else {}
-
-        def shown(partition: TopicPartition) -> PartitionPicture:
-            speed, lag = bytes_per_s.get(partition), lags.get(partition)
-            to, reader = planned.get(partition), self._readers.get(partition)
-            return PartitionPicture(
-                topic=partition.topic,
-                partition=partition.partition,
-                speed=speed,
-                lag=None if lag is None else lag.records,
-                oversized=known_capacity and speed is not None and speed > largest,
-                to=to if to != reader else None,
-            )
-
+        shown = self._pictures(decision)
         members = tuple(
             MemberPicture(
                 consumer=number,
@@ -250,6 +236,28 @@ class Watcher:
             saving=self._comparison.saving,
             troubles=tuple(troubles),
         )
+
+    def _pictures(self, decision: Decision | None) -> Callable[[TopicPartition], PartitionPicture]:
+        """What is shown of a partition, beside this decision."""
+        speeds = self._speeds
+        largest = max(each.capacity for each in self._settings.every_class)
+        known_capacity = self._capacity_from is not CapacityFrom.UNKNOWN
+        planned = {entry.key: entry.consumer for entry in decision.assignment} if decision else {}
+
+        def shown(partition: TopicPartition) -> PartitionPicture:
+            speed = speeds.bytes_per_s.get(partition) if speeds else None
+            lag = speeds.lags.get(partition) if speeds else None
+            to, reader = planned.get(partition), self._readers.get(partition)
+            return PartitionPicture(
+                topic=partition.topic,
+                partition=partition.partition,
+                speed=speed,
+                lag=None if lag is None else lag.records,
+                oversized=known_capacity and speed is not None and speed > largest,
+                to=to if to != reader else None,
+            )
+
+        return shown
 
 
 def _advised(decision: Decision) -> int:
