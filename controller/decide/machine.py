@@ -138,21 +138,8 @@ class Controller:
         """What an event changes at once; what follows from how things then are comes after the last of them."""
         self._now = max(self._now, event.at)
         match event:
-            case Started(consumers=consumers, beginning=beginning, decided=decided):
-                self._decider.restraints.paused = beginning.paused
-                if beginning.rollout is not None:
-                    self._decider.rollout.inherit(beginning.rollout)
-                self._decider.parking.inherit(beginning.parked, self._now - beginning.parked_told_at)
-                self._decider.horizon.inherit(beginning.foresight)
-                for decision in decided:
-                    self._decider.restraints.was_decided(decision.decided_at, decision)
-                self.group.former.inherit(beginning.unsealed, beginning.settled, beginning.of_strangers)
-                self._claimed_at = self._began_at = self._now
-                self._hearing.begin(self._now)
-                if beginning.speeds is not None:
-                    self._decider.recalled(self._now, beginning.speeds)
-                for consumer in sorted(consumers):
-                    self.group.add(consumer, self._now, barrier=self._next_order())
+            case Started():
+                self._begin(event)
             case SpeedsMeasured(speeds=speeds):
                 self._decider.measured(self._now, speeds)
                 self._speeds_at = self._now
@@ -195,6 +182,24 @@ class Controller:
             case Ticked():
                 pass
         return []
+
+    def _begin(self, found: Started) -> None:
+        """With what the controller before has said, and the consumers that there are."""
+        beginning = found.beginning
+        self._decider.restraints.paused = beginning.paused
+        if beginning.rollout is not None:
+            self._decider.rollout.inherit(beginning.rollout)
+        self._decider.parking.inherit(beginning.parked, self._now - beginning.parked_told_at)
+        self._decider.horizon.inherit(beginning.foresight)
+        for decision in found.decided:
+            self._decider.restraints.was_decided(decision.decided_at, decision)
+        self.group.former.inherit(beginning.unsealed, beginning.settled, beginning.of_strangers)
+        self._claimed_at = self._began_at = self._now
+        self._hearing.begin(self._now)
+        if beginning.speeds is not None:
+            self._decider.recalled(self._now, beginning.speeds)
+        for consumer in sorted(found.consumers):
+            self.group.add(consumer, self._now, barrier=self._next_order())
 
     def _proceed(self) -> list[Command]:
         commands = self._turn()

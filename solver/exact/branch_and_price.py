@@ -26,10 +26,43 @@ _FRACTIONAL = 1e-6
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class _Node:
+class _Part:
+    """A part of the search space, in which nothing is better than its bound."""
+
     bound: float
     age: int
     restriction: Restriction = field(compare=False)
+
+
+class _Parts:
+    """Of the search space: those still to be looked at, and those that were left."""
+
+    def __init__(self, whole: Restriction) -> None:
+        self._ahead = [_Part(-math.inf, 0, whole)]
+        self._made = 0
+        self.left = math.inf
+        """The lowest bound of those that were left: they hold nothing better, or nothing is there to branch on."""
+
+    def __len__(self) -> int:
+        return len(self._ahead)
+
+    @property
+    def next(self) -> _Part:
+        return self._ahead[0]
+
+    @property
+    def bound(self) -> float:
+        """What no part holds anything better than."""
+        return min(self._ahead[0].bound if self._ahead else math.inf, self.left)
+
+    def divide(self, bound: float, into: Sequence[Restriction]) -> None:
+        """The next one has been looked at: nothing in it is better than `bound`. Without parts it is left."""
+        heapq.heappop(self._ahead)
+        if not into:
+            self.left = min(self.left, bound)
+        for restriction in into:
+            self._made += 1
+            heapq.heappush(self._ahead, _Part(bound, self._made, restriction))
 
 
 def search(
@@ -60,33 +93,30 @@ def search(
         fewest=max(min(problem.min_consumers, len(problem.speeds)), fewest_bins(instance)),
         most=len(problem.speeds) if problem.max_consumers is None else problem.max_consumers,
     )
-    root = Restriction(bins)
     if deadline.passed or bins.fewest > bins.most:
         return
     master = Master(instance, kept, Grid.of(instance.sizes, units), tuned)
     if not deadline.passed:
         master.add_best_sets(instance.sizes)
     close = tuned.dive_close if dive else 0.0
-    nodes = [_Node(-math.inf, 0, root)]
-    age = visited = 0
-    # Parts that had to be left though they may hold something better: nothing is left there to branch on.
-    left = math.inf
-    while nodes and not deadline.passed and visited < most_nodes:
-        incumbent.raise_bound(min(nodes[0].bound, left))
-        if nodes[0].bound >= incumbent.cutoff:
+    parts = _Parts(Restriction(bins))
+    visited = 0
+    while parts and not deadline.passed and visited < most_nodes:
+        incumbent.raise_bound(parts.bound)
+        part = parts.next
+        if part.bound >= incumbent.cutoff:
             break
-        node = nodes[0]
-        master.restrict(node.restriction)
+        master.restrict(part.restriction)
         ceiling = min(incumbent.cutoff, len(instance.sizes) * (float(instance.prices.max()) + instance.weight))
         # A relaxation that does not come to an end in time is still good for a plan: the first one leaves time for it.
         budget = deadline if visited else deadline.within(tuned.relaxing * deadline.remaining)
         relaxed = master.solve(budget, ceiling, close)
         if relaxed is None:
             return
-        bound = max(node.bound, relaxed.bound)
+        bound = max(part.bound, relaxed.bound)
         finished = relaxed.complete or bound >= incumbent.cutoff
-        if not finished and len(nodes) == 1:
-            incumbent.raise_bound(min(bound, left))
+        if not finished and len(parts) == 1:
+            incumbent.raise_bound(min(bound, parts.left))
         if dive and bound < incumbent.cutoff and not relaxed.is_integral:
             dived = master.dive(relaxed, deadline.within(tuned.relaxing * deadline.remaining), ceiling, close)
             if dived is not None:
@@ -94,27 +124,17 @@ def search(
         if not finished:
             _complete(master, relaxed, tuned.width, incumbent, deadline)
             return
-        heapq.heappop(nodes)
         visited += 1
-        if bound >= incumbent.cutoff:
-            left = min(left, bound)
-            continue
-        if relaxed.is_integral:
-            incumbent.offer(instance.assignment(master.rounded(relaxed)), NAME)
-        children = _children(master, relaxed, node.restriction)
-        worth_looking = not _splits_consumers(children, node.restriction) and _is_power_of_two(visited)
-        if (worth_looking or not children) and bound < incumbent.cutoff:
-            bound = max(bound, _exhausted(master, relaxed, bound, incumbent, deadline))
-        if bound >= incumbent.cutoff:
-            left = min(left, bound)
-            continue
-        if not children:
-            left = min(left, bound)
-        for child in children:
-            age += 1
-            heapq.heappush(nodes, _Node(bound, age, child))
-    lowest = nodes[0].bound if nodes else math.inf
-    incumbent.raise_bound(min(lowest, left, incumbent.objective))
+        children: list[Restriction] = []
+        if bound < incumbent.cutoff:
+            if relaxed.is_integral:
+                incumbent.offer(instance.assignment(master.rounded(relaxed)), NAME)
+            children = _children(master, relaxed, part.restriction)
+            worth_looking = not _splits_consumers(children, part.restriction) and _is_power_of_two(visited)
+            if (worth_looking or not children) and bound < incumbent.cutoff:
+                bound = max(bound, _exhausted(master, relaxed, bound, incumbent, deadline))
+        parts.divide(bound, children if bound < incumbent.cutoff else ())
+    incumbent.raise_bound(min(parts.bound, incumbent.objective))
 
 
 def _complete(

@@ -138,19 +138,8 @@ def profitable_sets(
     Returns:
         None where there are too many, or time is up.
     """
-    units = grid.room_at_most(rooms)
-    largest = int(units[-1])
-    cheapest = np.searchsorted(units, np.arange(largest + 1))
-    # least[j][u]: the lowest of "price of the room minus what is added", of a set that has u units and may yet take
-    # the items from j on.
-    least = np.empty((len(prices) + 1, largest + 1))
-    least[-1] = room_prices[cheapest]
-    for item in range(len(prices) - 1, -1, -1):
-        least[item] = least[item + 1]
-        size = int(grid.down[item])
-        if prices[item] > 0 and size <= largest:
-            reach = least[item][: largest + 1 - size]
-            np.minimum(reach, least[item + 1][size:] - prices[item], out=reach)
+    least = _least_missing(prices, grid, grid.room_at_most(rooms), room_prices)
+    largest = least.shape[1] - 1
     if stop():
         return None
     values, exact, load = np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64)
@@ -200,3 +189,23 @@ def profitable_sets(
         if other is None or sizes[other] > spare[name]:
             found.append(tuple(reversed(chosen)))
     return sorted(found)
+
+
+def _least_missing(prices: Floats, grid: Grid, rooms: Ints, room_prices: Floats) -> Floats:
+    """By item j and load u: the price of a room less what is added, at its lowest, of a set that has the load u and may
+    yet take the items from j on.
+
+    Args:
+        rooms: in units of the grid, in ascending order.
+    """
+    largest = int(rooms[-1])
+    cheapest = np.searchsorted(rooms, np.arange(largest + 1))
+    least = np.empty((len(prices) + 1, largest + 1))
+    least[-1] = room_prices[cheapest]
+    for item in range(len(prices) - 1, -1, -1):
+        least[item] = least[item + 1]
+        size = int(grid.down[item])
+        if prices[item] > 0 and size <= largest:
+            reach = least[item][: largest + 1 - size]
+            np.minimum(reach, least[item + 1][size:] - prices[item], out=reach)
+    return least
