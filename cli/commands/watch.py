@@ -20,7 +20,6 @@ from app.watch.advice import Advice
 from app.watch.decide import words
 from app.watch.decide.watcher import Moment
 from app.watch.looks import Look, look_at
-from app.watch.page import page_served
 from cli.files.stream_file import Measurement, write_stream
 from cli.options import Classes, OutputFormat, parse_classes
 from cli.terminal import standard_output
@@ -169,7 +168,10 @@ def _served(settings: Settings, advice: Advice, port: int | None, keda_port: int
     """
     host = settings.http.host
     with ExitStack() as serving:
+        # Imported only now: each loads a framework, in a fifth of a second.
         if port is not None:
+            from app.watch.page import page_served
+
             serving.enter_context(page_served(settings.http, port, advice))
         if keda_port is not None:
             from cli.live.keda import scaler
