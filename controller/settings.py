@@ -181,6 +181,11 @@ class ControllerSettings(BaseModel):
         """The classes that consumers may be of, the ordinary one first."""
         return _with_ordinary(self.consumer_capacity, self._classes)
 
+    @property
+    def largest(self) -> float:
+        """The capacity of the largest class, in bytes/s."""
+        return max(each.capacity for each in self.every_class)
+
     def with_classes(self, classes: Iterable[ConsumerClass]) -> Self:
         """The settings where consumers may be of these classes, too."""
         settings = self.model_copy()

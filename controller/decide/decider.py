@@ -234,7 +234,7 @@ class Decider:
     def _triggers(self, at: float) -> tuple[Trigger, ...]:
         unread = self._unread(at)
         lost = {consumer for partition, consumer in self._lost.items() if partition in unread}
-        largest = max(each.capacity for each in self.settings.every_class)
+        largest = self.settings.largest
         fewest = scheduled(self.settings.schedules, at)
         sizes, horizon_s = self.sizes, self.horizon.seconds
         grown = self._grown(sizes, self._proven)
@@ -255,7 +255,7 @@ class Decider:
         """With what is foreseen; what is on trial has no weight then either."""
         if not foreseen:
             return sizes
-        largest, on_trial = max(each.capacity for each in self.settings.every_class), self.parking.on_trial
+        largest, on_trial = self.settings.largest, self.parking.on_trial
         growing = {p: most for p, most in foreseen.items() if p in sizes and p.topic not in on_trial}
         return {**sizes, **{p: sizes[p].growing_to(most, largest) for p, most in growing.items()}}
 

@@ -184,14 +184,13 @@ def _kept_busy(
     """What keeps a partition with each consumer that could make way for a cheaper one: the fastest that it can read."""
     kept = set()
     cheapest = min(each.price for each in settings.every_class)
-    largest = max(each.capacity for each in settings.every_class)
     for consumer, held in situation.current.by_consumer.items() if settings.classes else ():
         of = _class_of(consumer, situation, settings)
         movable = [p for p in held if p in sizes and p not in settings.pins]
         fastest = max(movable, key=lambda p: sizes[p].total, default=None)
         if fastest is None or of.price <= cheapest:
             continue
-        if sizes[fastest].total <= of.capacity or of.capacity == largest:
+        if sizes[fastest].total <= of.capacity or of.capacity == settings.largest:
             kept.add(fastest)
     return frozenset(kept)
 

@@ -240,7 +240,6 @@ class Watcher:
     def _pictures(self, decision: Decision | None) -> Callable[[TopicPartition], PartitionPicture]:
         """What is shown of a partition, beside this decision."""
         speeds = self._speeds
-        largest = max(each.capacity for each in self._settings.every_class)
         known_capacity = self._capacity_from is not CapacityFrom.UNKNOWN
         planned = {entry.key: entry.consumer for entry in decision.assignment} if decision else {}
 
@@ -253,7 +252,7 @@ class Watcher:
                 partition=partition.partition,
                 speed=speed,
                 lag=None if lag is None else lag.records,
-                oversized=known_capacity and speed is not None and speed > largest,
+                oversized=known_capacity and speed is not None and speed > self._settings.largest,
                 to=to if to != reader else None,
             )
 
