@@ -219,6 +219,7 @@ def test_no_consumer_is_given_more_than_it_can_read_unless_one_partition_is_too_
         assert load <= SETTINGS.consumer_capacity or len(consumer.held) == 1
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("chaos", [0.0, 0.2])
 def test_where_nothing_is_lost_but_messages_nobody_is_sealed(chaos: float) -> None:
     """A seal costs a second of Spark's time, and ends whom it names."""

@@ -265,7 +265,7 @@ def test_a_plan_beyond_the_most_consumers_is_told_apart() -> None:
 
 @pytest.mark.parametrize(
     "interrupted_after",
-    [pytest.param(steps, marks=[pytest.mark.slow(2)] if steps % 12 else []) for steps in range(0, 40, 3)],
+    [pytest.param(steps, marks=[pytest.mark.slow(2)] if steps % 24 else []) for steps in range(0, 40, 3)],
 )
 def test_a_plan_is_completed_from_wherever_the_controller_was_interrupted(interrupted_after: int) -> None:
     world = a_world(partitions(8, 30.0))

@@ -323,6 +323,7 @@ def test_a_group_grows_before_its_consumer_is_overloaded() -> None:
     assert 75 < grows_at(forecast=True) < 98
 
 
+@pytest.mark.slow(2)
 def test_a_group_does_not_shrink_into_a_climb() -> None:
     """At the highest speeds of the window one consumer would do; at those to come it would not."""
 

@@ -80,7 +80,11 @@ def test_so_it_is_where_the_partitions_are_of_two_topics(faults: Faults) -> None
 
 @pytest.mark.parametrize(
     "faults",
-    [Faults(hangs=1), Faults(deaths=1, hangs=1), pytest.param(Faults(plans=1, hangs=1), marks=pytest.mark.slow)],
+    [
+        Faults(hangs=1),
+        pytest.param(Faults(deaths=1, hangs=1), marks=pytest.mark.slow(2)),
+        pytest.param(Faults(plans=1, hangs=1), marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_so_it_is_where_numbers_run_out(faults: Faults) -> None:
