@@ -127,7 +127,7 @@ class Problem:
         )
 
     @cached_property
-    def fixed(self) -> dict[TopicPartition, ConsumerId]:
+    def fixed(self) -> Mapping[TopicPartition, ConsumerId]:
         """The partitions that can be on one consumer only, and which: those pinned, and those that must not move."""
         fixed = {p: self.current[p] for p in self.immovable if p in self.current and p in self.speeds}
         fixed.update((p, consumer) for p, consumer in self.pinned.items() if p in self.speeds)

@@ -168,7 +168,7 @@ def _served(settings: Settings, advice: Advice, port: int | None, keda_port: int
     """
     host = settings.http.host
     with ExitStack() as serving:
-        # Imported only now: each loads a framework, in a fifth of a second.
+        # Imported only now: each loads a framework.
         if port is not None:
             from app.watch.page import page_served
 

@@ -6,23 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from app.child import Child
 from app.errors import KcgaError
 from tests.patience import PATIENCE_S, wait_until
+from tests.processes import is_alive
 
 
 def shell(script: str, log: Path, *, output: Path | None = None, stop_within_s: float = 15.0) -> Child:
     return Child("the program", ["/bin/sh", "-c", script], log, output=output, stop_within_s=stop_within_s)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 from bench.performed import performed
 from tests.patience import wait_until
+from tests.processes import is_alive
 
 
 def process_of(job: int) -> tuple[int, int]:
@@ -39,12 +40,4 @@ def test_no_process_outlives_the_one_that_began_it(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", program]) as parent:
         wait_until(lambda: told.exists() and told.read_text())
         parent.kill()
-    wait_until(lambda: not runs(int(told.read_text())))
-
-
-def runs(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+    wait_until(lambda: not is_alive(int(told.read_text())))

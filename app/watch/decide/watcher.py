@@ -151,11 +151,15 @@ class Watcher:
             if self._estimate is not None:
                 self._estimate.look(at, self._readers, committed or {}, speeds, self._rebalances.usual_s)
                 self._learn(self._estimate.bytes_per_s)
-        if membership is None or speeds is None or self._capacity_from is CapacityFrom.UNKNOWN:
+        if membership is None or speeds is None or not self._knows_capacity:
             return self._moment(at, membership, None, troubles)
         self._comparison.measured(at, speeds, len(membership.members), self._readers)
         decision = self._adviser.decide(at, self._solve) if membership.settled else None
         return self._moment(at, membership, decision, troubles)
+
+    @property
+    def _knows_capacity(self) -> bool:
+        return self._capacity_from is not CapacityFrom.UNKNOWN
 
     def _learn(self, estimate: float | None) -> None:
         """A higher estimate: what is decided and compared from now on rests on it."""
@@ -163,7 +167,7 @@ class Watcher:
         if estimate is None:
             return
         learned = min(max(estimate, settings.capacity_floor), settings.capacity_ceiling)
-        if self._capacity_from is CapacityFrom.UNKNOWN or learned > (1 + RAISED_BY) * settings.consumer_capacity:
+        if not self._knows_capacity or learned > (1 + RAISED_BY) * settings.consumer_capacity:
             self._settings = settings.model_copy(update={"consumer_capacity": learned})
             self._adviser.learned(self._settings)
             self._comparison = Comparison(self._settings, self._solve)
@@ -189,9 +193,8 @@ class Watcher:
         bytes_per_s = speeds.bytes_per_s if speeds else {}
         lags = speeds.lags if speeds else {}
         of_interest = (speeds.bytes_per_s.keys() | speeds.unknown) if speeds else frozenset()
-        known_capacity = self._capacity_from is not CapacityFrom.UNKNOWN
         loads = self._readers.loads(bytes_per_s)
-        capacity = self._settings.consumer_capacity if known_capacity else max(1.0, *loads.values())
+        capacity = self._settings.consumer_capacity if self._knows_capacity else max(1.0, *loads.values())
         shown = self._pictures(decision)
         members = tuple(
             MemberPicture(
@@ -214,7 +217,7 @@ class Watcher:
             epoch=known.epoch if known else None,
             capacity=capacity,
             capacity_from=self._capacity_from,
-            packing_capacity=self._settings.packing if known_capacity else capacity,
+            packing_capacity=self._settings.packing if self._knows_capacity else capacity,
             classes=tuple(each.name for each in self._settings.classes),
             consumers=len(members),
             needed=decision.plan.consumers if decision else None,
@@ -222,7 +225,7 @@ class Watcher:
             members=members,
             overloaded=tuple(member.consumer for member in members if member.share > 1),
             idle=tuple(member.consumer for member in members if member.share < IDLE_SHARE)
-            if bytes_per_s and known_capacity
+            if bytes_per_s and self._knows_capacity
             else (),
             unread=tuple(shown(partition) for partition in sorted(of_interest - self._readers.keys())),
             unwatched=tuple(sorted((known.topics if known else frozenset()) - topics)) if topics else (),
@@ -240,7 +243,6 @@ class Watcher:
     def _pictures(self, decision: Decision | None) -> Callable[[TopicPartition], PartitionPicture]:
         """What is shown of a partition, beside this decision."""
         speeds = self._speeds
-        known_capacity = self._capacity_from is not CapacityFrom.UNKNOWN
         planned = {entry.key: entry.consumer for entry in decision.assignment} if decision else {}
 
         def shown(partition: TopicPartition) -> PartitionPicture:
@@ -252,7 +254,7 @@ class Watcher:
                 partition=partition.partition,
                 speed=speed,
                 lag=None if lag is None else lag.records,
-                oversized=known_capacity and speed is not None and speed > self._settings.largest,
+                oversized=self._knows_capacity and speed is not None and speed > self._settings.largest,
                 to=to if to != reader else None,
             )
 
