@@ -19,7 +19,7 @@ from app.settings import Settings
 from brokers.clients import NO_COMMITS
 from brokers.clocks import ahead_s
 from brokers.errors import reason
-from brokers.reading import bounds, records
+from brokers.reading import SOON_AT_THE_END, bounds, records
 from domain.group_view.clocks import TOLERATED_S
 
 READERS = "kcga-tail-"
@@ -156,7 +156,7 @@ def tail(settings: Settings) -> Iterator[Tail]:
         consumer = Consumer(
             {
                 "error_cb": complaints.append,
-                "fetch.wait.max.ms": 20,
+                **SOON_AT_THE_END,
                 "log_level": 0,  # what goes wrong is said in one line, by the error
                 **config,
                 "bootstrap.servers": kafka.bootstrap_servers,

@@ -32,7 +32,7 @@ class CommandReader:
 
     def __init__(self, config: Mapping[str, object], topic: str, consumer: ConsumerId, group: str) -> None:
         # Where the topic was made anew, old commands count for nothing, and none must be passed over.
-        self._consumer = Consumer({**config, "fetch.wait.max.ms": 100, "auto.offset.reset": "earliest"})
+        self._consumer = Consumer({**config, "auto.offset.reset": "earliest"})
         self._topic = topic
         self._partition = consumer
         self._group = group

@@ -7,6 +7,7 @@ begins thereby fences the one before: what a deposed controller still sends is r
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +17,7 @@ from confluent_kafka import TopicPartition as Position
 
 from brokers.clients import LARGE_MESSAGES, NO_COMMITS, PATIENCE
 from brokers.clocks import ahead_s
-from brokers.reading import bounds, records
+from brokers.reading import SOON_AT_THE_END, bounds, records
 from brokers.transactions import LONG_TRANSACTIONS, Transactions, is_fenced
 from controller.decide.commands import Claim
 from controller.decide.history import Beginning, beginning, can_be_followed, claiming
@@ -88,23 +89,21 @@ class KafkaLink:
         """The other groups that messages were of."""
         self._incarnation = uuid.uuid4().hex
         self._epoch = 0
-        self._received_from: list[Position] = []
         common = {**PATIENCE, **(client_config or {}), "bootstrap.servers": bootstrap_servers}
         self._producer = Producer(
             {**LARGE_MESSAGES, **LONG_TRANSACTIONS, **common, "transactional.id": f"{group}.controller", "linger.ms": 0}
         )
         self._transactions = Transactions(self._producer, BEGIN_TIMEOUT_S)
         """Until it has begun, with as much patience as all of the beginning."""
-        self._consumer = Consumer(
-            {
-                **SMALL_QUEUE,
-                **common,
-                **NO_COMMITS,
-                "group.id": f"{group}.controller",
-                "auto.offset.reset": "latest",
-                "fetch.wait.max.ms": 50,
-            }
-        )
+        self._reading = {
+            **SMALL_QUEUE,
+            **common,
+            **NO_COMMITS,
+            "group.id": f"{group}.controller",
+            "auto.offset.reset": "latest",
+        }
+        self._consumer = Consumer(self._reading)
+        """Of what comes once it has begun."""
         self._brokers_ahead_s = 0.0
         """Their clock, of the one here; 0 where records have the times of their senders."""
         self._heard_to = self._speeds_heard_to = 0
@@ -118,19 +117,19 @@ class KafkaLink:
             DeposedError: another controller began at the same time.
         """
         self._producer.init_transactions(BEGIN_TIMEOUT_S)
-        low, end = bounds(self._consumer, self._messages, BEGIN_TIMEOUT_S)
-        claim, start = self._newest_claim(low, end)
-        begun = beginning(self._said(start, end), claim)
-        self._epoch, self._heard_to = begun.epoch, end
-        speeds, self._speeds_heard_to = self._last_speeds()
+        with self._past() as past:
+            low, end = bounds(past, self._messages, BEGIN_TIMEOUT_S)
+            claim, start = self._newest_claim(past, low, end)
+            begun = beginning(self._said(past, start, end), claim)
+            self._epoch, self._heard_to = begun.epoch, end
+            speeds, self._speeds_heard_to = self._last_speeds(past)
         now = time.time()
         self.send([self.claim(begun.claim(now), now)])
         self._transactions = Transactions(self._producer, SEND_TIMEOUT_S)
         # Reports from before may be of processes that are gone, and speeds of any age. What has come since the history
         # was read counts: an operator's request may be among it.
         reports = Position(self._names.metadata, topics.CONTROLLER_PARTITION, end)
-        self._received_from = [reports, Position(self._names.write_speed, 0, self._speeds_heard_to)]
-        self._consumer.assign(self._received_from)
+        self._consumer.assign([reports, Position(self._names.write_speed, 0, self._speeds_heard_to)])
         return replace(begun, speeds=speeds)
 
     def has_been_claimed(self) -> bool:
@@ -139,7 +138,8 @@ class KafkaLink:
         Raises:
             KafkaException: the cluster does not answer in time, or refuses.
         """
-        return self._newest(*bounds(self._consumer, self._messages, BEGIN_TIMEOUT_S)) is not None
+        with self._past() as past:
+            return self._newest(past, *bounds(past, self._messages, BEGIN_TIMEOUT_S)) is not None
 
     def has_been_used(self) -> bool:
         """Whether anything was said to a controller of this group on these topics, as far as they still tell.
@@ -147,9 +147,10 @@ class KafkaLink:
         Raises:
             KafkaException: the cluster does not answer in time, or refuses.
         """
-        low, end = bounds(self._consumer, self._messages, BEGIN_TIMEOUT_S)
-        said = map(_decoded, self._records(self._messages, low, end))
-        return any(message is not None and message.is_of(self._group) for message in said)
+        with self._past() as past:
+            low, end = bounds(past, self._messages, BEGIN_TIMEOUT_S)
+            said = map(_decoded, _records(past, self._messages, low, end))
+            return any(message is not None and message.is_of(self._group) for message in said)
 
     def claim(self, claim: Claim, at: float) -> ControllerClaim:
         """The claim of `at` as a message to be sent, then or later: all that was received until now has to be in it."""
@@ -163,17 +164,18 @@ class KafkaLink:
         """The decisions of all controllers since then (s since the epoch), in their order.
 
         Their `decided_at` is when they came, by the clock here: that of the controller that made them may be another.
-        To be asked between `begin` and the first `receive`.
 
         Raises:
             KafkaException: the cluster does not answer in time.
         """
         asked = Position(self._names.decisions, 0, int((moment + self._brokers_ahead_s) * 1000))
-        (start,) = self._consumer.offsets_for_times([asked], BEGIN_TIMEOUT_S)
         decisions = []
-        if start.offset >= 0:  # otherwise none is so young
-            low, end = bounds(self._consumer, start, BEGIN_TIMEOUT_S)
-            for record in self._records(start, max(low, start.offset), end):
+        with self._past() as past:
+            (start,) = past.offsets_for_times([asked], BEGIN_TIMEOUT_S)
+            if start.offset < 0:  # none is so young
+                return []
+            low, end = bounds(past, start, BEGIN_TIMEOUT_S)
+            for record in _records(past, start, max(low, start.offset), end):
                 try:
                     decision = Decision.decode(record.value())
                     if decision.is_of(self._group):
@@ -181,7 +183,6 @@ class KafkaLink:
                         decisions.append(decision.model_copy(update={"decided_at": came_at}))
                 except MessageError as error:
                     log.warning("a decision was dropped", offset=record.offset(), reason=str(error))
-        self._consumer.assign(self._received_from)
         return decisions
 
     def receive(self, timeout_s: float) -> list[Received]:
@@ -249,24 +250,33 @@ class KafkaLink:
     def close(self) -> None:
         self._consumer.close()
 
-    def _newest_claim(self, low: int, end: int) -> tuple[ControllerClaim | None, int]:
+    @contextmanager
+    def _past(self) -> Iterator[Consumer]:
+        """Reads what has been said already."""
+        reader = Consumer({**self._reading, **SOON_AT_THE_END})
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+    def _newest_claim(self, past: Consumer, low: int, end: int) -> tuple[ControllerClaim | None, int]:
         """The newest claim on partition 0 of the metadata topic, and from where on what it does not say is to be read.
 
         Where it does not tell up to where its controller had heard, or there is none: none, and from the first record.
         """
-        match self._newest(low, end):
+        match self._newest(past, low, end):
             case claim, offset if claim.heard_to is not None:
                 return claim, max(low, min(claim.heard_to, offset))
             case _:
                 return None, low
 
-    def _newest(self, low: int, end: int) -> tuple[ControllerClaim, int] | None:
+    def _newest(self, past: Consumer, low: int, end: int) -> tuple[ControllerClaim, int] | None:
         """The newest claim of this group on partition 0 of the metadata topic that can be followed, and its offset."""
         high, size = end, LOOK_BACK
         while low < high:
             start = max(low, high - size)
             newest: tuple[ControllerClaim, int] | None = None
-            for record in self._records(self._messages, start, high):
+            for record in _records(past, self._messages, start, high):
                 message = _decoded(record) if CLAIM_MARK in (record.value() or b"") else None
                 if not isinstance(message, ControllerClaim) or not message.is_of(self._group):
                     continue
@@ -279,9 +289,9 @@ class KafkaLink:
             high, size = start, min(10 * size, MOST_LOOK_BACK)
         return None
 
-    def _said(self, start: int, end: int) -> Iterator[MessageToController]:
+    def _said(self, past: Consumer, start: int, end: int) -> Iterator[MessageToController]:
         """The messages of partition 0 of the metadata topic at these offsets, the last one excluded, in their order."""
-        for record in self._records(self._messages, start, end):
+        for record in _records(past, self._messages, start, end):
             if (message := _decoded(record)) is not None and self._is_own(message):
                 yield message
 
@@ -299,22 +309,23 @@ class KafkaLink:
             )
         return False
 
-    def _records(self, partition: Position, start: int, end: int) -> Iterator[Message]:
-        """The records of a partition at these offsets, the last one excluded, in their order."""
-        return records(self._consumer, Position(partition.topic, partition.partition, start), end, BEGIN_TIMEOUT_S)
-
-    def _last_speeds(self) -> tuple[WriteSpeeds | None, int]:
+    def _last_speeds(self, past: Consumer) -> tuple[WriteSpeeds | None, int]:
         """What the monitor told last, and the offset after it."""
         partition = Position(self._names.write_speed, 0)
-        low, end = bounds(self._consumer, partition, BEGIN_TIMEOUT_S)
+        low, end = bounds(past, partition, BEGIN_TIMEOUT_S)
         speeds = None
-        for record in self._records(partition, max(low, end - 1), end):
+        for record in _records(past, partition, max(low, end - 1), end):
             try:
                 report = WriteSpeedReport.decode(record.value())
                 speeds = report.speeds if self._is_own(report) else None
             except MessageError as error:
                 log.warning("speeds were dropped", offset=record.offset(), reason=str(error))
         return speeds, end
+
+
+def _records(past: Consumer, partition: Position, start: int, end: int) -> Iterator[Message]:
+    """The records of a partition at these offsets, the last one excluded, in their order."""
+    return records(past, Position(partition.topic, partition.partition, start), end, BEGIN_TIMEOUT_S)
 
 
 def _decoded(record: Message) -> MessageToController | None:

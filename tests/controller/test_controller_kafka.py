@@ -1,8 +1,10 @@
 """The controller's link on a real broker."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -255,3 +257,26 @@ def test_reports_and_speeds_arrive_and_what_is_no_message_is_dropped(
     assert [message.speeds for message in received if isinstance(message, WriteSpeedReport)] == [speeds]
     # The report from before the controller began may be of a process that is long gone.
     assert [message.sequence for message in received if isinstance(message, ConsumerReport)] == [2]
+
+
+def test_while_nothing_is_said_brokers_are_seldom_asked(
+    broker: SharedBroker, names: TopicNames, unique_name: str
+) -> None:
+    asked: list[int] = []
+
+    def count(statistics: str) -> None:
+        asked.append(sum(each["req"]["Fetch"] for each in json.loads(statistics)["brokers"].values()))
+
+    config: dict[str, Any] = {"statistics.interval.ms": 2000, "stats_cb": count}
+    link = KafkaLink(broker.bootstrap_servers, unique_name, config, names)
+
+    def were_counted_twice() -> bool:
+        link.receive(0.1)
+        return len(asked) >= 2
+
+    link.begin()
+    link.receive(1.0)
+    asked.clear()  # it has read its own claim
+    wait_until(were_counted_twice)
+    link.close()
+    assert asked[1] - asked[0] <= 8  # each is answered after half a second
