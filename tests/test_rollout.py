@@ -15,7 +15,7 @@ from app.topics import Cluster
 from domain.messages import RolloutStanding
 from sandbox.services import Services
 from tests.archives import unpack
-from tests.fire.group import configure
+from tests.fire.group import WAIT, configure
 from tests.fire.witnessed_group import BUSY, WitnessedGroup, partitions_of, speeds
 from tests.services import SharedBroker, SharedSpark
 from tests.tools import NOT_TESTED
@@ -102,11 +102,11 @@ def test_all_are_replaced_by_such_as_begin_with_the_new_settings_and_back(
 ) -> None:
     begin(group)
     first = group.consumers
-    change(group, "wait_time_secs = 4\n", "wait_time_secs = 3\n")
+    change(group, WAIT, "wait_time_secs = 7\n")
     group.wait("all are replaced", lambda: replaced(group, first))
     group.converges("they read")
     second = group.consumers
-    change(group, "wait_time_secs = 3\n", "wait_time_secs = 4\n")
+    change(group, "wait_time_secs = 7\n", WAIT)
     group.wait("all are replaced again", lambda: replaced(group, second))
     group.require_all_once(spark_server)
     assert group.gave_up == []
@@ -118,12 +118,12 @@ def test_settings_with_which_none_can_begin_stop_it_at_the_first_and_the_group_r
 ) -> None:
     begin(group)
     before = group.consumers
-    change(group, "wait_time_secs = 4\n", 'wait_time_secs = "soon"\n')
+    change(group, WAIT, 'wait_time_secs = "soon"\n')
     group.wait("it has stopped", lambda: rollout_of(group).failed is not None)
     group.converges("it reads on")
     group.wait("those of before are there, and no other", lambda: group.consumers == before)
     assert set(rollout_of(group).outdated) == before.keys()
-    change(group, 'wait_time_secs = "soon"\n', "wait_time_secs = 4\n")
+    change(group, 'wait_time_secs = "soon"\n', WAIT)
     group.wait("there is nothing left to do", lambda: not rollout_of(group).outdated)
     group.wait("those of before are there, and no other", lambda: group.consumers == before)
     group.require_all_once(spark_server)

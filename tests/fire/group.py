@@ -28,11 +28,13 @@ from tests.patience import wait_until
 
 log = structlog.get_logger()
 
+WAIT = "wait_time_secs = 8\n"
+"""An append costs Spark the better part of a second, and the tests beside have to have some, too."""
 FASTER = {
     "window_s = 15\n": "window_s = 4\n",
     "max_consumers = 12\n": "max_consumers = 12\nheartbeat_timeout_s = 600\nsynchronize_timeout_s = 600\n",
     "ready_timeout_s = 60\n": "ready_timeout_s = 600\n",
-    "wait_time_secs = 3\n": "wait_time_secs = 4\nlease_s = 500\nwrite_limit_s = 240\ngive_up_after_s = 600\n",
+    "wait_time_secs = 3\n": f"{WAIT}lease_s = 500\nwrite_limit_s = 240\ngive_up_after_s = 600\n",
     "[local]\n": "[local]\ngrace_s = 300\n",
 }
 """What is not set as in the demonstration: plans come sooner, appends are few, nobody is given up for being slow."""

@@ -41,7 +41,7 @@ def group(
     lake_root: Path,
 ) -> Iterator[GroupOnKubernetes]:
     topic = create_topic(unique_name, partitions=PARTITIONS)
-    consumer = {"spark_remote": spark_server.remote, "lake_root": str(lake_root), "wait_time_secs": 4}
+    consumer = {"spark_remote": spark_server.remote, "lake_root": str(lake_root), "wait_time_secs": 10}
     impatient = {"ready_timeout_s": 120}
     more = getattr(request, "param", "")
     write_template_of_large(tmp_path)
