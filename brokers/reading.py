@@ -9,6 +9,9 @@ from confluent_kafka import TopicPartition as Position
 NEW_LEADER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 """What brokers say while another of them comes to lead a partition, also of a topic that was made a moment ago."""
 
+EACH_AS_IT_COMES = {"fetch.min.bytes": 1}
+"""Of a client that waits for messages: brokers hand each on when it comes, though `kafka.client` may ask for more bytes
+at a time, as suits who reads data."""
 SOON_AT_THE_END = {"fetch.wait.max.ms": 20}
 """Of a client that reads partitions one after the other, each to its end: it asks for the next one only once brokers
 have told it that the one before has no more, by default after 500 ms."""

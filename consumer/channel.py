@@ -9,6 +9,7 @@ from confluent_kafka import TopicPartition as Position
 
 from brokers.clients import LARGE_MESSAGES, REQUEST_LIMIT_S
 from brokers.errors import FatalKafkaError
+from brokers.reading import EACH_AS_IT_COMES
 from domain.assignment import ConsumerId
 from domain.messages import ConsumerCommand, ConsumerReport, MessageError
 from domain.printable import printable
@@ -32,7 +33,7 @@ class CommandReader:
 
     def __init__(self, config: Mapping[str, object], topic: str, consumer: ConsumerId, group: str) -> None:
         # Where the topic was made anew, old commands count for nothing, and none must be passed over.
-        self._consumer = Consumer({**config, "auto.offset.reset": "earliest"})
+        self._consumer = Consumer({**config, **EACH_AS_IT_COMES, "auto.offset.reset": "earliest"})
         self._topic = topic
         self._partition = consumer
         self._group = group

@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as Position
 
 from brokers.clients import LARGE_MESSAGES, NO_COMMITS, PATIENCE
 from brokers.clocks import ahead_s
-from brokers.reading import SOON_AT_THE_END, bounds, records
+from brokers.reading import EACH_AS_IT_COMES, SOON_AT_THE_END, bounds, records
 from brokers.transactions import LONG_TRANSACTIONS, Transactions, is_fenced
 from controller.decide.commands import Claim
 from controller.decide.history import Beginning, beginning, can_be_followed, claiming
@@ -98,6 +98,7 @@ class KafkaLink:
         self._reading = {
             **SMALL_QUEUE,
             **common,
+            **EACH_AS_IT_COMES,
             **NO_COMMITS,
             "group.id": f"{group}.controller",
             "auto.offset.reset": "latest",
