@@ -10,6 +10,7 @@ from app.errors import KcgaError
 from app.refusals import of_settings
 from app.settings import Settings
 from app.topics import Cluster
+from brokers.clients import QUIET
 from brokers.errors import reason
 from domain.messages import ControlAction, ControlRequest
 from domain.printable import printable
@@ -51,7 +52,7 @@ def ask(settings: Settings, action: ControlAction, of_topic: str | None = None) 
             failure.append(error)
 
     with of_settings():
-        producer = Producer({"log_level": 0, **config, "bootstrap.servers": kafka.bootstrap_servers})
+        producer = Producer({**QUIET, **config, "bootstrap.servers": kafka.bootstrap_servers})
     request = ControlRequest(group=kafka.group, action=action, topic=of_topic, sent_at=time.time())
     try:
         producer.produce(topic, request.encode(), partition=CONTROLLER_PARTITION, on_delivery=delivered)

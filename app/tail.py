@@ -16,7 +16,7 @@ from app.access import client_config
 from app.errors import KcgaError
 from app.refusals import of_settings
 from app.settings import Settings
-from brokers.clients import NO_COMMITS
+from brokers.clients import NO_COMMITS, QUIET
 from brokers.clocks import ahead_s
 from brokers.errors import reason
 from brokers.reading import SOON_AT_THE_END, bounds, records
@@ -157,7 +157,7 @@ def tail(settings: Settings) -> Iterator[Tail]:
             {
                 "error_cb": complaints.append,
                 **SOON_AT_THE_END,
-                "log_level": 0,  # what goes wrong is said in one line, by the error
+                **QUIET,
                 **config,
                 "bootstrap.servers": kafka.bootstrap_servers,
                 "client.id": "kcga-tail",

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
 
 from app.errors import KcgaError
 from app.refusals import of_settings
+from brokers.clients import QUIET
 from brokers.errors import reason
 from domain.topics import TopicNames
 
@@ -47,10 +48,9 @@ class Cluster:
     def __init__(self, bootstrap_servers: str, client_config: Mapping[str, str] | None = None) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._client_config = dict(client_config or {})
-        # What librdkafka has to say about brokers that are away is said in one line, by the error.
         self._complaints: list[KafkaError] = []
         quiet: dict[str, Any] = {
-            "log_level": 0,
+            **QUIET,
             "reconnect.backoff.max.ms": RETRY_EVERY_MS,
             "error_cb": self._complaints.append,
         }

@@ -6,6 +6,10 @@ REQUEST_LIMIT_S = 10.0
 PATIENCE = {"socket.timeout.ms": int(1000 * REQUEST_LIMIT_S), "topic.metadata.refresh.interval.ms": 10_000}
 """For a broker that hangs: with the clients' defaults it would hold everything up for a minute."""
 
+QUIET = {"log_level": 0}
+"""A client that cannot connect says so on standard error twenty times a second; it tells `error_cb`, too, or whoever
+asked. With `log_level` in `kafka.client` it speaks again."""
+
 LARGE_MESSAGES = {"message.max.bytes": 50_000_000, "compression.type": "lz4"}
 """What names every partition can be larger than what clients send unless told otherwise; brokers judge it by its
 compressed size, about a tenth."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import TopicPartition as Position
 
-from brokers.clients import NO_COMMITS, PATIENCE
+from brokers.clients import NO_COMMITS, PATIENCE, QUIET
 from brokers.errors import log_error
 from consumer.decide.reached import Reached
 from domain.assignment import ConsumerId
@@ -26,7 +26,7 @@ def common_config(bootstrap_servers: str, consumer: ConsumerId, client_config: M
     return {
         "client.id": f"kcga-consumer-{consumer}",
         **PATIENCE,
-        "log_level": 3,
+        **QUIET,
         **client_config,
         "bootstrap.servers": bootstrap_servers,
         "error_cb": log_error,

@@ -15,8 +15,9 @@ import structlog
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
-from brokers.clients import LARGE_MESSAGES, NO_COMMITS, PATIENCE
+from brokers.clients import LARGE_MESSAGES, NO_COMMITS, PATIENCE, QUIET
 from brokers.clocks import ahead_s
+from brokers.errors import log_error
 from brokers.reading import EACH_AS_IT_COMES, SOON_AT_THE_END, bounds, records
 from brokers.transactions import LONG_TRANSACTIONS, Transactions, is_fenced
 from controller.decide.commands import Claim
@@ -89,7 +90,13 @@ class KafkaLink:
         """The other groups that messages were of."""
         self._incarnation = uuid.uuid4().hex
         self._epoch = 0
-        common = {**PATIENCE, **(client_config or {}), "bootstrap.servers": bootstrap_servers}
+        common = {
+            **PATIENCE,
+            **QUIET,
+            **(client_config or {}),
+            "bootstrap.servers": bootstrap_servers,
+            "error_cb": log_error,
+        }
         self._producer = Producer(
             {**LARGE_MESSAGES, **LONG_TRANSACTIONS, **common, "transactional.id": f"{group}.controller", "linger.ms": 0}
         )

@@ -24,6 +24,7 @@ from kafka.errors import (
 )
 from kafka.protocol.consumer import FetchRequest
 
+from brokers.clients import QUIET
 from brokers.errors import in_one_line, reason
 from brokers.tokens import Tokens
 from domain.partitions import OffsetRange, TopicPartition
@@ -94,12 +95,12 @@ class ClusterLogs:
         self._tokens: Tokens | None = self._arguments.get("sasl_oauth_token_provider")
         # Both libraries log each failed attempt; kcga logs once when a broker goes and once when it is back.
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
-        self._commits_config = {**client_config, "bootstrap.servers": bootstrap_servers}
+        self._commits_config = {**QUIET, **client_config, "bootstrap.servers": bootstrap_servers}
         self._commits: dict[str, GroupCommits] = {}
         """By the group."""
         config: dict[str, Any] = {**self._commits_config, "error_cb": self._heard}
         try:
-            self._librdkafka = AdminClient(config, logger=silent_logger())
+            self._librdkafka = AdminClient(config)
         except KafkaException as error:
             raise ConnectionSettingsError(f"the Kafka client refuses its properties: {in_one_line(error)}") from error
         self._admin: KafkaAdminClient | None = None
@@ -225,7 +226,7 @@ class ClusterLogs:
         """
         try:
             if group not in self._commits:
-                self._commits[group] = GroupCommits(self._commits_config, group, silent_logger())
+                self._commits[group] = GroupCommits(self._commits_config, group)
             return self._commits[group].offsets(partitions, self._request_timeout_s)
         except KafkaException as error:
             raise BrokerAwayError(in_one_line(error)) from error
@@ -362,10 +363,3 @@ def _bootstrapped(arguments: Mapping[str, Any]) -> KafkaAdminClient:
         admin.close()
         raise
     return admin
-
-
-def silent_logger() -> logging.Logger:
-    """For librdkafka's clients: what they have to say comes by their error callback, too, and is told once."""
-    logger = logging.getLogger("monitor.librdkafka")
-    logger.setLevel(logging.CRITICAL + 1)
-    return logger

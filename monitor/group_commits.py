@@ -4,8 +4,7 @@ It is asked by a consumer that never joins. The administration client has a call
 process down when the coordinator dies while it is asked (librdkafka 2.16: `Assertion eonce->refcnt > 0 failed`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from logging import Logger
+from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Position
@@ -20,16 +19,13 @@ class GroupCommits:
     Args:
         config: of the client, by librdkafka's names.
         group: the consumer group.
-        logger: takes what the client logs of itself; standard error does where there is none.
 
     Raises:
         KafkaException: the client refuses its settings.
     """
 
-    def __init__(self, config: Mapping[str, object], group: str, logger: Logger | None = None) -> None:
-        make: Callable[..., Consumer] = Consumer
-        arguments = {**config, **NO_COMMITS, "group.id": group}
-        self._reader = make(arguments) if logger is None else make(arguments, logger=logger)
+    def __init__(self, config: Mapping[str, object], group: str) -> None:
+        self._reader = Consumer({**config, **NO_COMMITS, "group.id": group})
 
     def offsets(self, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int | None]:
         """The offset that the group goes on at in each partition; None where it has committed nothing.

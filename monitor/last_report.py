@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from brokers.clients import NO_COMMITS
+from brokers.clients import NO_COMMITS, QUIET
 from brokers.errors import in_one_line
 from brokers.reading import bounds, records
 from domain.messages import MessageError, WriteSpeedReport
 from domain.speeds import WriteSpeeds
-from monitor.cluster_logs import BrokerAwayError, silent_logger
+from monitor.cluster_logs import BrokerAwayError
 
 _NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
@@ -28,12 +28,13 @@ def last_report(
         NotAllowedError: it may not be read.
     """
     config = {
+        **QUIET,
         **client_config,
         "bootstrap.servers": bootstrap_servers,
         "group.id": "kcga.monitor",  # needed by the client, and never used: nothing is subscribed to or committed
         **NO_COMMITS,
     }
-    consumer = Consumer(config, logger=silent_logger())
+    consumer = Consumer(config)
     try:
         start, end = bounds(consumer, TopicPartition(topic, 0), timeout_s)
         if start >= end:

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from brokers.clients import LARGE_MESSAGES
+from brokers.clients import LARGE_MESSAGES, QUIET
 from brokers.errors import in_one_line, reason
 from domain.messages import WriteSpeedReport
-from monitor.cluster_logs import silent_logger
 from monitor.connection import ConnectionSettingsError
 
 _STALE_AFTER_S = 5.0
@@ -32,6 +31,7 @@ class ReportPublisher:
         self._fault: str | None = None
         self._complaint = ""
         config = {
+            **QUIET,
             **client_config,
             "bootstrap.servers": bootstrap_servers,
             **LARGE_MESSAGES,
@@ -42,7 +42,7 @@ class ReportPublisher:
             "error_cb": self._heard,
         }
         try:
-            self._producer = Producer(config, logger=silent_logger())
+            self._producer = Producer(config)
         except KafkaException as error:
             raise ConnectionSettingsError(f"the Kafka client refuses its properties: {in_one_line(error)}") from error
 

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from app.child import Child
 from app.java import Java
+from brokers.clients import QUIET
 from consumer import jvm
 from sandbox.ports import LOOPBACK, free_port
 from sandbox.security import BrokerSecurity
@@ -114,7 +115,7 @@ class Broker(Server):
 
     def _answers(self) -> bool:
         access = {} if self._security is None else self._security.administrator
-        admin = AdminClient({**access, "bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        admin = AdminClient({**access, **QUIET, "bootstrap.servers": self.bootstrap_servers})
         probe = NewTopic("probe", num_partitions=1, replication_factor=1)
         try:
             admin.create_topics([probe], validate_only=True, request_timeout=5)[probe.topic].result()

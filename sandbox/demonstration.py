@@ -25,6 +25,7 @@ from app.interrupts import Interrupts
 from app.settings import KafkaSettings, Settings, load
 from app.topics import REQUEST_TIMEOUT_S, Cluster
 from brokers import log_offsets
+from brokers.clients import QUIET
 from controller.local_processes import LocalProcesses, running_consumers
 from domain.assignment import ConsumerId
 from domain.consumer_class import ConsumerClass
@@ -338,7 +339,7 @@ def _delivered(generator: Child) -> int:
 
 def _in_kafka(kafka: KafkaSettings, partitions: Sequence[TopicPartition]) -> int:
     """How many records the partitions hold: they are written without transactions, so every offset is one."""
-    own = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "kcga-up", "log_level": 0}
+    own = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "kcga-up", **QUIET}
     reader = Consumer({**client_config(kafka), **own})
     try:
         held = log_offsets.ranges(reader, partitions, REQUEST_TIMEOUT_S)

@@ -22,7 +22,7 @@ from app.errors import KcgaError
 from app.interrupts import stop_on_signals
 from app.logs import configure
 from app.settings import load as load_settings
-from brokers.clients import ON_NEW_TOPICS
+from brokers.clients import ON_NEW_TOPICS, QUIET
 from brokers.errors import in_one_line, log_error
 from domain.partitions import TopicPartition
 from sandbox.load_profile import LoadProfile, demo_profile
@@ -46,7 +46,7 @@ _PRODUCER = {
     "queue.buffering.max.kbytes": 16 * 1024,
     "delivery.timeout.ms": 60_000,
     "topic.metadata.refresh.interval.ms": 10_000,
-    "log_level": 0,  # what it has to tell is logged
+    **QUIET,
 }
 
 

@@ -16,7 +16,7 @@ from confluent_kafka import TopicPartition as Position
 
 from app.errors import KcgaError
 from brokers import log_offsets
-from brokers.clients import NO_COMMITS, PATIENCE
+from brokers.clients import NO_COMMITS, PATIENCE, QUIET
 from brokers.errors import in_one_line
 from domain.group_view.fold import GroupFold, GroupMessage
 from domain.group_view.view import GroupView
@@ -66,7 +66,7 @@ class Observer(Background):
             **(client_config or {}),
             "bootstrap.servers": bootstrap_servers,
             # librdkafka's own log goes past Python to standard error, into the picture; errors come by the callback.
-            "log_level": 0,
+            **QUIET,
             "error_cb": self._on_client_error,
         }
         reads = {

@@ -15,8 +15,7 @@ from app.topics import Cluster
 from cli.live.plan import plan_now
 from domain.consumer_class import class_names
 from sandbox.services import Services
-from sandbox.settings_file import CONSUMER_CAPACITY
-from tests.fire.group import FASTER, configure
+from tests.fire.group import CAPACITY, FASTER, configure
 from tests.fire.witnessed_group import WitnessedGroup, partitions_of
 from tests.services import SharedBroker, SharedSpark
 
@@ -30,7 +29,7 @@ pytestmark = [
 LARGE = f"""\
 [[consumer.classes]]
 name = "large"
-capacity = {4 * CONSUMER_CAPACITY}
+capacity = {4 * CAPACITY}
 price = 3
 batch_bytes = 20_000_000
 
@@ -50,7 +49,7 @@ def group(
     services = Services(broker.bootstrap_servers, spark_server.remote, f"{unique_name}.")
     settings = configure(tmp_path, services, partitions, WITH_CLASSES)
     Cluster(broker.bootstrap_servers).create(Counter(partition.topic for partition in partitions))
-    speeds = dict.fromkeys(partitions, SLOW * CONSUMER_CAPACITY) | {partitions[0]: FAST * CONSUMER_CAPACITY}
+    speeds = dict.fromkeys(partitions, SLOW * CAPACITY) | {partitions[0]: FAST * CAPACITY}
     with ExitStack() as stack:
         yield WitnessedGroup(stack, tmp_path, settings, speeds)
 
@@ -92,7 +91,7 @@ def test_it_has_a_large_consumer_for_as_long_as_it_is_so_fast_whatever_becomes_o
     planned = plan_now(group.settings)
     assert class_names(planned.classes)[large] == "large"
     assert planned.saturated == ()
-    group.load.step(dict.fromkeys(group.partitions, SLOW * CONSUMER_CAPACITY / 2))
+    group.load.step(dict.fromkeys(group.partitions, SLOW * CAPACITY / 2))
     group.wait("ordinary ones do", lambda: set(of_class(group).values()) == {"ordinary"})
     group.require_all_once(spark_server)
     assert group.gave_up == []

@@ -18,8 +18,8 @@ from consumer.verify import verify
 from domain.partitions import TopicPartition
 from sandbox.services import Services
 from tests.consumer import shop_values as shop
-from tests.fire.group import ANSWERS_WITHIN_S, FASTER, configure
-from tests.fire.witnessed_group import BUSY, CALM, WitnessedGroup, partitions_of, speeds
+from tests.fire.group import ANSWERS_WITHIN_S, CALM, CAPACITY, FASTER, configure, speeds
+from tests.fire.witnessed_group import WitnessedGroup, partitions_of
 from tests.schema_registry import SchemaRegistry, schema_registry
 from tests.services import SharedBroker, SharedSpark
 
@@ -147,9 +147,9 @@ def test_rows_are_what_was_produced_while_schemas_grow_and_consumers_come_and_go
         group.begin(component)
     group.converges("the first schemas are read")
     producers.turn_to(1)
-    group.follows(BUSY, 2)
+    group.grows()
     producers.turn_to(LATEST)
-    group.follows(CALM, 1)
+    group.shrinks()
     for partition in producers.partitions[1:3] + producers.partitions[4:]:
         assert set(producers.versions[partition]) == {0, 1, LATEST}, "the test had all of them written"
     assert not group.parked
@@ -158,7 +158,7 @@ def test_rows_are_what_was_produced_while_schemas_grow_and_consumers_come_and_go
     group.wait("all that fits is read", lambda: all(map(is_read, producers.avro)))
     other = producers.avro[1]
     producers.version[other] = INCOMPATIBLE
-    group.load.step({other: 50_000.0})
+    group.load.step({other: CAPACITY / 8})
     group.wait("it is parked", lambda: [each.topic for each in group.parked] == [other.topic])
     assert "number is STRING, and was BIGINT" in group.parked[0].reason
     group.reads(producers.protobuf, "the other is read on", lambda: other.topic not in group.held_topics)

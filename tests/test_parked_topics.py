@@ -19,8 +19,8 @@ from consumer.verify import verify
 from domain.group_view.picture import GroupPicture
 from domain.partitions import TopicPartition
 from sandbox.services import Services
-from tests.fire.group import FASTER, configure
-from tests.fire.witnessed_group import CALM, WitnessedGroup, partitions_of, speeds
+from tests.fire.group import CALM, FASTER, configure, speeds
+from tests.fire.witnessed_group import WitnessedGroup, partitions_of
 from tests.made_tables import constrain, make
 from tests.services import SharedBroker, SharedSpark
 
@@ -32,7 +32,7 @@ pytestmark = [
 ]
 
 PARK_AFTER_S = 5
-REFUSED = range(150, 1500, 300)
+REFUSED = range(40, 380, 75)
 """Offsets. So few, as to find each takes some ten appends: a busy Spark would never come to an end of more."""
 WITH_A_COLUMN = '[consumer.schemas."{topic}"]\namount = "double"\n\n[local]\ngrace_s = 300\n'
 

@@ -15,8 +15,8 @@ from app.topics import Cluster
 from domain.messages import RolloutStanding
 from sandbox.services import Services
 from tests.archives import unpack
-from tests.fire.group import WAIT, configure
-from tests.fire.witnessed_group import BUSY, WitnessedGroup, partitions_of, speeds
+from tests.fire.group import BUSY, WAIT, configure, speeds
+from tests.fire.witnessed_group import WitnessedGroup, partitions_of
 from tests.services import SharedBroker, SharedSpark
 from tests.tools import NOT_TESTED
 

@@ -10,8 +10,8 @@ from app.decisions import find_decision
 from app.topics import Cluster
 from domain.group_view.explanation import explain
 from sandbox.services import Services
-from tests.fire.group import FASTER, configure
-from tests.fire.witnessed_group import CALM, WitnessedGroup, partitions_of, speeds
+from tests.fire.group import CALM, FASTER, configure, speeds
+from tests.fire.witnessed_group import WitnessedGroup, partitions_of
 from tests.recorded_decisions import TIME_LIMIT_S, not_foretold
 from tests.services import SharedBroker, SharedSpark
 

@@ -12,6 +12,7 @@ from app.access import client_config
 from app.errors import KcgaError
 from app.settings import Settings
 from app.topics import Cluster
+from brokers.clients import QUIET
 from brokers.errors import in_one_line
 from cli.doctor.finding import Finding
 from cli.rights import CLUSTER, Component, Resource, operations_on, rights
@@ -41,7 +42,7 @@ def check_kafka(settings: Settings) -> Iterator[Finding]:
         yield Finding.fault(str(error), "correct kafka.bootstrap_servers and kafka.client, or start the brokers")
         return
     yield Finding(f"Kafka answers at {kafka.bootstrap_servers}, with {len(partitions):,} topics")
-    admin = AdminClient({"log_level": 0, **config, "bootstrap.servers": kafka.bootstrap_servers})
+    admin = AdminClient({**QUIET, **config, "bootstrap.servers": kafka.bootstrap_servers})
     of_cluster = _of_cluster(admin)
     names, observes = settings.topics, settings.controller.observes
     own = set() if observes else {names.write_speed, names.metadata, names.decisions}

@@ -23,14 +23,20 @@ from domain.partitions import TopicPartition
 from monitor.group_commits import GroupCommits
 from sandbox.load_profile import Course, LoadProfile
 from sandbox.services import Services
-from sandbox.settings_file import settings_text
+from sandbox.settings_file import CONSUMER_CAPACITY, settings_text
 from tests.patience import wait_until
 
 log = structlog.get_logger()
 
+CAPACITY = CONSUMER_CAPACITY // 4
+"""Of a consumer in bytes/s. So little that the busiest machine reads as fast: what is behind has to be caught up with,
+and keeps consumers."""
+CALM, BUSY = 0.4, 1.3
+"""In consumers: one reads it all, then there must be two."""
 WAIT = "wait_time_secs = 8\n"
 """An append costs Spark the better part of a second, and the tests beside have to have some, too."""
 FASTER = {
+    f"consumer_capacity = {CONSUMER_CAPACITY}\n": f"consumer_capacity = {CAPACITY}\n",
     "window_s = 15\n": "window_s = 4\n",
     "max_consumers = 12\n": "max_consumers = 12\nheartbeat_timeout_s = 600\nsynchronize_timeout_s = 600\n",
     "ready_timeout_s = 60\n": "ready_timeout_s = 600\n",
@@ -46,6 +52,16 @@ SHORT_LEASES = FASTER | {
 }
 """For a group whose members are struck: others take over soon, and who was frozen is not killed before it wakes up."""
 ANSWERS_WITHIN_S = 10.0
+_BURST_S = 0.1
+"""So often the load is written: each time costs the broker the same, however little it is."""
+_LOOK_EVERY_S = 0.5
+"""At a group, which costs the broker as much."""
+
+
+def speeds(partitions: Sequence[TopicPartition], consumers: float) -> dict[TopicPartition, float]:
+    """Uneven, and so much in all, in consumers."""
+    unit = consumers * CAPACITY / sum(range(1, len(partitions) + 1))
+    return {partition: unit * weight for weight, partition in enumerate(partitions, start=1)}
 
 
 class Group(ABC):
@@ -76,7 +92,7 @@ class Group(ABC):
         stack.callback(self.reader.close)
         self.commits = GroupCommits(client, kafka.group)
         stack.callback(self.commits.close)
-        self.load = stack.enter_context(SteppedLoad(kafka.bootstrap_servers, speeds, value=value))
+        self.load = stack.enter_context(SteppedLoad(kafka.bootstrap_servers, speeds, _BURST_S, value))
         self.children: dict[str, Child] = {}
         self._begun = 0
         stack.callback(self.end)
@@ -152,8 +168,8 @@ class Group(ABC):
 
         self.wait(what, lambda: condition() and has_read())
 
-    def wait(self, what: str, condition: Callable[[], bool]) -> None:
-        wait_until(lambda: self._is_so(condition), lambda: f"it is not so that {what}\n{self.picture()}", every_s=0.1)
+    def wait(self, what: str, condition: Callable[[], bool], every_s: float = _LOOK_EVERY_S) -> None:
+        wait_until(lambda: self._is_so(condition), lambda: f"it is not so that {what}\n{self.picture()}", every_s)
 
     def picture(self) -> object:
         """What is known of the group, for whoever has to find out why it is not so."""

@@ -39,8 +39,8 @@ from tests.broker_cluster import BrokerCluster
 from tests.conftest import cannot, installed
 from tests.consumer.table_files import files
 from tests.fire.clock import Clock
-from tests.fire.group import ANSWERS_WITHIN_S, SHORT_LEASES, configure
-from tests.fire.witnessed_group import BUSY, CALM, WitnessedGroup, partitions_of, speeds
+from tests.fire.group import ANSWERS_WITHIN_S, BUSY, CALM, SHORT_LEASES, configure, speeds
+from tests.fire.witnessed_group import WitnessedGroup, partitions_of
 from tests.services import SharedBroker, SharedSpark
 from tests.test_parked_topics import Tables, group_that_parks, session, unpark
 from tests.tokened_group import hold, tokened_cluster
@@ -119,8 +119,8 @@ def test_a_clock_that_is_an_hour_ahead_changes_nothing(
     group.converges("the group begins")
     wrong = group.children["monitor"].pid if whose == "the monitor" else group.consumers[1]
     assert ahead.items() <= psutil.Process(wrong).environ().items()
-    group.follows(BUSY, readers=2)
-    group.follows(CALM, readers=1)
+    group.grows()
+    group.shrinks()
     group.require_all_once(spark_server)
     assert group.gave_up == []
 
@@ -135,13 +135,13 @@ def test_a_clock_that_is_set_while_everything_runs_by_it_changes_nothing(
     group.converges("the group begins")
     processes = group.consumers
     clock.set(AN_HOUR_S)
-    group.follows(BUSY, readers=2)
+    group.grows()
     assert processes.items() <= group.consumers.items()
     processes = group.consumers
     clock.set(-AN_HOUR_S)
     group.converges("it goes on an hour behind")
     assert group.consumers == processes
-    group.follows(CALM, readers=1)
+    group.shrinks()
     group.require_all_once(spark_server)
     assert group.gave_up == []
 

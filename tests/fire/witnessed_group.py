@@ -1,7 +1,7 @@
 """A group that is looked at by nothing but its reports, and what is in its lake."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,25 +11,16 @@ from consumer.verify import verify
 from domain.assignment import ConsumerId
 from domain.messages import ParkedTopic
 from domain.partitions import TopicPartition
-from sandbox.settings_file import CONSUMER_CAPACITY
-from tests.fire.group import Group
+from tests.fire.group import BUSY, CALM, Group, speeds
 from tests.fire.witness import Witness
 from tests.services import SharedSpark
 
-CALM, BUSY = 0.4, 1.3
-"""In consumers: one reads it all, then there must be two."""
 TOLD_LINES = 15
 """Of a log, before the line that matters."""
 
 
 def partitions_of(topic: str, count: int) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in range(count)]
-
-
-def speeds(partitions: Sequence[TopicPartition], consumers: float) -> dict[TopicPartition, float]:
-    """Uneven, and so much in all."""
-    unit = consumers * CONSUMER_CAPACITY / sum(range(1, len(partitions) + 1))
-    return {partition: unit * weight for weight, partition in enumerate(partitions, start=1)}
 
 
 class WitnessedGroup(Group):
@@ -76,11 +67,17 @@ class WitnessedGroup(Group):
     def picture(self) -> object:
         return self.witness.held(), self.witness.reasons
 
-    def follows(self, consumers: float, readers: int) -> None:
-        """Sets the load to so much, and waits until so many read it, and have read what there was."""
-        self.load.step(speeds(self.partitions, consumers))
-        self.wait(f"{readers} read", lambda: len(self.readers) == readers)
-        self.converges(f"{readers} have read")
+    def grows(self) -> None:
+        """There is more to read than one can; returns when there are others, and they have read what there was."""
+        self.load.step(speeds(self.partitions, BUSY))
+        self.wait("others read", lambda: len(self.readers) > 1)
+        self.converges("they have read")
+
+    def shrinks(self) -> None:
+        """One can read it all; returns when one does, and has read what there was."""
+        self.load.step(speeds(self.partitions, CALM))
+        self.wait("one reads", lambda: len(self.readers) == 1)
+        self.converges("it has read")
 
     @property
     def gave_up(self) -> list[str]:

@@ -171,7 +171,7 @@ class GroupOnKubernetes:
         return f"{pods_and_logs(self.control_plane, self.node)}\n{self.view}"
 
     def wait_until(self, condition: Callable[[], T]) -> T:
-        return wait_until(condition, self.story, every_s=0.2)
+        return wait_until(condition, self.story, every_s=1.0)
 
     def require_all_once(self, spark_remote: str, lake_root: Path) -> None:
         """All that was produced is in the lake, once, and no partition had two readers."""
