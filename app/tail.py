@@ -156,9 +156,9 @@ def tail(settings: Settings) -> Iterator[Tail]:
         consumer = Consumer(
             {
                 "error_cb": complaints.append,
-                **SOON_AT_THE_END,
                 **QUIET,
                 **config,
+                **SOON_AT_THE_END,
                 "bootstrap.servers": kafka.bootstrap_servers,
                 "client.id": "kcga-tail",
                 "group.id": f"{READERS}{uuid.uuid4().hex}",

@@ -28,7 +28,7 @@ from domain.partitions import TopicPartition
 from sandbox.load_profile import LoadProfile, demo_profile
 from sandbox.records import records
 
-_TICK_S = 0.05
+_TICK_S = 0.1
 _LONGEST_STEP_S = 1.0
 """Time that passes unnoticed beyond this (the machine slept, the brokers did) is not made up for in one burst."""
 
