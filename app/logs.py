@@ -16,6 +16,18 @@ def _without_secrets(
     return shown
 
 
+def _of(component: str) -> structlog.typing.Processor:
+    """Names the component in each line, whichever thread it comes from."""
+
+    def add_component(
+        _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
+    ) -> structlog.typing.EventDict:
+        event["component"] = component
+        return event
+
+    return add_component
+
+
 def configure(component: str, stream: TextIO = sys.stderr) -> None:
     """Sets logging up for this process; each line names the component."""
     renderer: structlog.typing.Processor = (
@@ -27,6 +39,7 @@ def configure(component: str, stream: TextIO = sys.stderr) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            _of(component),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
@@ -37,4 +50,3 @@ def configure(component: str, stream: TextIO = sys.stderr) -> None:
         logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=True,
     )
-    structlog.contextvars.bind_contextvars(component=component)

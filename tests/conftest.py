@@ -28,6 +28,7 @@ from tests import go_program
 from tests.broker_cluster import BrokerCluster
 from tests.examples import register_profiles
 from tests.patience import PATIENCE_S, wait_until
+from tests.processor_time import ProcessorTime
 from tests.running_up import leaves_no_process
 from tests.services import OwnServices, Services, SharedBroker, SharedSpark, services_of
 from tests.side_by_side import Scheduler
@@ -55,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if worker is not None:
         config.stash[_SERVICES] = services_of(worker["services"], bytes.fromhex(worker["services_key"]))
         return
+    config.add_cleanup(ProcessorTime().tell)
     own = OwnServices()
     config.add_cleanup(own.close)
     config.stash[_SERVICES] = own

@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterable
+from contextvars import copy_context
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -74,7 +75,7 @@ class Webhook(Audience):
             raise_on_status=False,
         )
         self._pool = urllib3.PoolManager(retries=retries, timeout=settings.timeout_s)
-        self._thread = threading.Thread(target=self._tell, name="webhook", daemon=True)
+        self._thread = threading.Thread(target=copy_context().run, args=(self._tell,), name="webhook", daemon=True)
 
     def decided(self, decision: Decision) -> None:
         self._take(self._events.decided(decision))

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
 from typing import Literal
 
 import structlog
@@ -84,7 +85,7 @@ def _listening(http: HttpSettings, setting: Literal["controller_port", "probe_po
 
 def _page(settings: Settings, board: Board, stopping: Callable[[], bool], registry: CollectorRegistry) -> ASGIApp:
     """The status page, with the decisions of controllers before this one."""
-    threading.Thread(target=_recall, args=(settings, board), name="recall", daemon=True).start()
+    threading.Thread(target=copy_context().run, args=(_recall, settings, board), name="recall", daemon=True).start()
     http = settings.http
     registry.register(GroupMetrics(board, settings.kafka.group, by_partition=http.partition_series))
 

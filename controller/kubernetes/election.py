@@ -8,6 +8,7 @@ renew its Lease, because the API server is away or hangs, goes on with what it c
 import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from datetime import UTC, datetime
 
 import structlog
@@ -57,7 +58,9 @@ class Election:
         self._version = ""
         self._may_act_until = -float("inf")
         self._end = threading.Event()
-        self._renewal = threading.Thread(target=self._renew_until_the_end, name="lease", daemon=True)
+        self._renewal = threading.Thread(
+            target=copy_context().run, args=(self._renew_until_the_end,), name="lease", daemon=True
+        )
         self.lost = False
 
     @property
@@ -113,7 +116,11 @@ class Election:
             except Failure as error:
                 if not self.may_act and not lapsed:
                     lapsed = True
-                    log.error("the lease has lapsed: no consumer is created or deleted", reason=reason_of(error))
+                    log.error(
+                        "the lease has lapsed: no consumer is created or deleted",
+                        lease=self._name,
+                        reason=reason_of(error),
+                    )
                 continue
             if self.lost:
                 log.error("another controller has taken the lease", lease=self._name)

@@ -6,6 +6,7 @@ client has neither a limit for a server that hangs nor a pause before it tries o
 
 import threading
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import Any
 
 import structlog
@@ -47,7 +48,9 @@ class Mirror:
         self._stop = threading.Event()
         self._watch: Watch | None = None
         self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name=f"mirror of {what}", daemon=True)
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._run,), name=f"mirror of {what}", daemon=True
+        )
 
     def start(self) -> None:
         self._thread.start()

@@ -11,6 +11,7 @@ import pytest
 import structlog
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
+from structlog.contextvars import bound_contextvars, merge_contextvars
 
 from app.hooks import webhook
 from app.hooks.events import Event, EventKind, Events
@@ -172,14 +173,15 @@ def test_an_event_is_sent_again_until_it_is_taken(receive: Receive) -> None:
 @pytest.mark.parametrize("answer", [302, 400, 410])
 def test_what_is_refused_is_dropped_and_said(receive: Receive, answer: int) -> None:
     receiver, registry = receive(answer), CollectorRegistry()
-    with structlog.testing.capture_logs() as lines, told(receiver.url, registry) as hook:
+    of_group = bound_contextvars(group="orders")
+    with structlog.testing.capture_logs([merge_contextvars]) as lines, of_group, told(receiver.url, registry) as hook:
         hook.decided(decision(1, AT, {"orders-0": (1, 2)}))
         hook.decided(decision(2, AT, {"orders-0": (2, 1)}))
         receiver.wait(2)
     assert receiver.ids == ["decision-1-1", "decision-1-2"]
     assert counted(registry, "dropped") == 2
-    assert [(line["id"], line["host"], line["reason"]) for line in lines] == [
-        (event, LOOPBACK, f"it answers {answer}") for event in receiver.ids
+    assert [(line["id"], line["host"], line["reason"], line["group"]) for line in lines] == [
+        (event, LOOPBACK, f"it answers {answer}", "orders") for event in receiver.ids
     ]
 
 

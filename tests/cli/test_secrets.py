@@ -52,7 +52,6 @@ def test_no_secret_is_in_a_log(stream: io.StringIO) -> None:
             log.exception("no session", reason=error)
     finally:
         structlog.configure(**before)
-        structlog.contextvars.clear_contextvars()
     assert "no session" in stream.getvalue()
     assert "spark:15002" in stream.getvalue()
     assert "geheim" not in stream.getvalue()
