@@ -17,6 +17,8 @@ from domain.topics import CONTROLLER_PARTITION
 
 MOST_COMMANDS = 1_000
 """Taken in at one look; more are there at the next."""
+PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+"""What becomes of reports that are given up at the end."""
 
 log = structlog.get_logger(__name__)
 
@@ -104,10 +106,10 @@ class Reporter:
         sent_at = time.monotonic()
 
         def take_delivery(error: KafkaError | None, _: Message) -> None:
-            if error is not None:
-                log.warning("a report did not arrive", reason=error.str())
-            else:
+            if error is None:
                 self._arrived_sent_at = sent_at
+            elif error.code() not in PURGED:
+                log.warning("a report did not arrive", reason=error.str())
 
         try:
             self._producer.produce(
@@ -123,6 +125,7 @@ class Reporter:
 
     def close(self, wait_s: float) -> None:
         """Waits so long, at most, for what was sent to arrive."""
-        self._producer.flush(wait_s)
+        if left := self._producer.flush(wait_s):
+            log.warning("reports did not arrive", reports=left)
         self._producer.purge()
         self._producer.close()

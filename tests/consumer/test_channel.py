@@ -1,11 +1,12 @@
-"""Commands on a consumer's partition of the metadata topic, on a real broker."""
+"""What a consumer says and is told on the metadata topic."""
 
 import pytest
 from confluent_kafka import Producer
+from structlog.testing import capture_logs
 
-from consumer.channel import CommandReader
+from consumer.channel import CommandReader, Reporter
 from consumer.kafka import common_config, reading_config
-from domain.messages import Action, ConsumerCommand
+from domain.messages import Action, ConsumerCommand, ConsumerReport, ConsumerState
 from tests.conftest import CreateTopic
 from tests.patience import wait_until
 from tests.services import SharedBroker
@@ -38,3 +39,21 @@ def test_commands_come_at_once_also_where_data_may_wait(
     wait_until(has_come)
     assert taken == [COMMAND]
     reader.close()
+
+
+def test_reports_that_do_not_arrive_before_the_end_are_told_in_a_line() -> None:
+    reporter = Reporter(common_config("127.0.0.1:1", CONSUMER, {}), "consumer.metadata")
+    for sequence in range(5):
+        reporter.send(
+            ConsumerReport(
+                consumer=CONSUMER,
+                incarnation="a",
+                sequence=sequence,
+                sent_at=1.0,
+                state=ConsumerState.READY,
+                applied_epoch=1,
+            )
+        )
+    with capture_logs() as lines:
+        reporter.close(0.2)
+    assert [line["reports"] for line in lines if line["event"] != "a kafka client reports an error"] == [5]
