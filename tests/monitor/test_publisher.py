@@ -17,8 +17,7 @@ Delivered = Callable[[KafkaError | None, object], None]
 class FakeProducer:
     """What librdkafka's does with a report is decided by the test, and told when the producer is polled."""
 
-    def __init__(self, config: Mapping[str, object], logger: object) -> None:
-        del logger
+    def __init__(self, config: Mapping[str, object]) -> None:
         self.config = config
         self.sent: list[bytes] = []
         self.refusal: Exception | None = None
@@ -53,8 +52,8 @@ class FakeProducer:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeProducer]:
     producers: list[FakeProducer] = []
 
-    def make(config: Mapping[str, object], logger: object) -> FakeProducer:
-        producers.append(FakeProducer(config, logger))
+    def make(config: Mapping[str, object]) -> FakeProducer:
+        producers.append(FakeProducer(config))
         return producers[-1]
 
     monkeypatch.setattr(publisher, "Producer", make)
