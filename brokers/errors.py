@@ -23,8 +23,8 @@ _NO_TOKEN, _TOKEN_REFUSED = "OAUTHBEARER token", "invalid_token"
 """What librdkafka says where the identity provider gives none, and brokers where they do not take it."""
 _ENDED = KafkaError(KafkaError._TRANSPORT).str()
 """What librdkafka says where a connection ends, also in the midst of authentication."""
-_LAST = re.compile(r" \(after [^()]*\)")
-"""How long an attempt took is another each time."""
+_LAST = re.compile(r" \(after \d+ms in state [^()]*(\(s\) suppressed)?\)")
+"""How long an attempt took, and how many before it were not told of, is another each time."""
 _TOLD_AGAIN_S = 60.0
 _MOST_TOLD = 100
 _told: dict[str, float] = {}

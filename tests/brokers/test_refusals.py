@@ -64,4 +64,6 @@ def test_what_a_client_complains_of_at_each_attempt_is_logged_once() -> None:
         for attempt in range(3):
             log_error(KafkaError(KafkaError._AUTHENTICATION, REFUSED.format(300 + attempt)))
             log_error(KafkaError(KafkaError._SSL, "handshake"))
-    assert [entry["code"] for entry in logged] == ["_AUTHENTICATION", "_SSL"]
+            before = f", {attempt} identical error(s) suppressed" if attempt else ""
+            log_error(KafkaError(KafkaError._TRANSPORT, f"Connection refused (after 0ms in state CONNECT{before})"))
+    assert [entry["code"] for entry in logged] == ["_AUTHENTICATION", "_SSL", "_TRANSPORT"]
