@@ -22,7 +22,7 @@ def _of(component: str) -> structlog.typing.Processor:
     def add_component(
         _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
     ) -> structlog.typing.EventDict:
-        event["component"] = component
+        event.setdefault("component", component)
         return event
 
     return add_component
