@@ -247,7 +247,7 @@ class Groups:
         seen, self._seen = self._seen, {name: _content(file) for name, file in files.items()}
         self._ending = {name: keeper for name, keeper in self._ending.items() if keeper.at_work}
         for name in self._kept.keys() - files.keys():
-            log.info("a settings file is gone: its group is not controlled any more", name=name)
+            log.info("a settings file is gone: its group is not controlled any more", group=name)
             self._ending[name] = self._kept.pop(name)
             self._ending[name].stop()
         for name in files.keys() - self._kept.keys() - self._ending.keys():
@@ -302,11 +302,15 @@ class GroupKeeper(Audience):
         try:
             load(self.file)
         except UsageError as error:
-            log.error("settings have changed and are wrong: the group is controlled by those before", reason=str(error))
+            log.error(
+                "settings have changed and are wrong: the group is controlled by those before",
+                group=self.name,
+                reason=str(error),
+            )
             self._file_fault = str(error)
         else:
             self._file_fault = None
-            log.info("settings have changed: the controller of their group begins anew", name=self.name)
+            log.info("settings have changed: the controller of their group begins anew", group=self.name)
             self._wake()
 
     def _wake(self) -> None:

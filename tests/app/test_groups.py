@@ -232,8 +232,10 @@ def test_a_file_that_changes_has_the_controller_of_its_group_alone_begin_anew(
     followed.look_again()
     wait_until(lambda: controllers.begun.count("clicks") == 2 and at_work(followed) == ["clicks", "orders"])
     file.write_text(right.replace("[kafka]", "[kafka]\nport = 9092"))
-    for _ in range(3):
-        followed.look_again()
+    with capture_logs() as logged:
+        for _ in range(3):
+            followed.look_again()
+    assert [line["group"] for line in logged if "kafka.port" in line["reason"]] == ["clicks"]
     (clicks,) = (each for each in followed if each.name == "clicks")
     clicks.leads(2)  # what its controller says changes nothing of what is wrong with the file
     assert "kafka.port" in (clicks.fault or "")
