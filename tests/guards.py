@@ -163,8 +163,8 @@ GUARDS = (
         "A controller's epoch is higher than that of every one before it",
         "it is the highest that there was",
         "controller/decide/history.py",
-        "        epoch + 1,\n        paused,",
-        "        epoch,\n        paused,",
+        "            self._epoch + 1,",
+        "            self._epoch,",
         [
             "tests/controller/test_former_writers.py"
             "::test_a_controller_begins_with_all_who_were_heard_of_and_are_not_accounted_for",

@@ -87,67 +87,89 @@ def beginning(messages: Iterable[MessageToController], claim: ControllerClaim | 
             every claim counts for what it says. A process that none names, and that has been silent for longer than
             the topic keeps anything, is then forgotten.
     """
-    epoch, paused = 0, False
-    rollout: RolloutStanding | None = None
-    parked: tuple[ParkedTopic, ...] = ()
-    told_at = 0.0
-    standing = claim.standing if claim is not None else None
-    unsealed: dict[str, Reach] = {}
-    settled: tuple[str, ...] = ()
-    of_strangers: Reach = None
-    if claim is not None:
-        epoch, paused, settled = claim.epoch, claim.paused, claim.settled
-        rollout, (parked, told_at) = claim.rollout, _parked(claim)
-        of_strangers = None if claim.may_read is None else frozenset()
-        unsealed.update(dict.fromkeys((*claim.unsealed, *claim.members)))
-        for writer, read in (claim.may_read or {}).items():
-            unsealed[writer] = named(read)
-    strangers = {writer for writer, reach in unsealed.items() if reach == of_strangers}
+    heard = _Heard(claim)
     for message in messages:
+        heard.take_in(message)
+    return heard.beginning
+
+
+class _Heard:
+    """What the messages so far amount to."""
+
+    def __init__(self, claim: ControllerClaim | None) -> None:
+        self._claim = claim
+        self._epoch = 0 if claim is None else claim.epoch
+        self._paused = False
+        self._unsealed: dict[str, Reach] = {}
+        self._settled: tuple[str, ...] = ()
+        self._of_strangers: Reach = None
+        self._rollout: RolloutStanding | None = None
+        self._parked: tuple[ParkedTopic, ...] = ()
+        self._parked_told_at = 0.0
+        self._standing: Standing | None = None
+        if claim is not None:
+            self._adopt(claim)
+            self._of_strangers = None if claim.may_read is None else frozenset()
+            self._unsealed |= {writer: named(read) for writer, read in (claim.may_read or {}).items()}
+        self._strangers = {writer for writer, reach in self._unsealed.items() if reach == self._of_strangers}
+
+    @property
+    def beginning(self) -> Beginning:
+        return Beginning(
+            self._epoch + 1,
+            self._paused,
+            {writer: self._unsealed[writer] for writer in sorted(self._unsealed.keys() - set(self._settled))},
+            self._settled,
+            self._of_strangers,
+            rollout=self._rollout,
+            parked=self._parked,
+            parked_told_at=self._parked_told_at,
+            standing=self._standing,
+        )
+
+    def take_in(self, message: MessageToController) -> None:
         match message:
-            case ControllerClaim() if claim is not None:  # the same one, or one before: it has said it again
-                epoch = _higher(epoch, message.epoch)
             case ControllerClaim():
-                epoch, paused, settled = _higher(epoch, message.epoch), message.paused, message.settled
-                rollout, (parked, told_at), standing = message.rollout, _parked(message), message.standing
-                unsealed.update(dict.fromkeys((*message.unsealed, *message.members)))
-            case ConsumerReport(state=ConsumerState.LEAVING):
-                epoch = _higher(epoch, message.applied_epoch)
-                unsealed.pop(message.writer, None)
-                strangers.discard(message.writer)
+                self._epoch = _higher(self._epoch, message.epoch)
+                if self._claim is None:  # else it is the same one, or one before, and that has said it again
+                    self._adopt(message)
             case ConsumerReport():
-                epoch = _higher(epoch, message.applied_epoch)
-                if message.writer not in unsealed and len(strangers) < STRANGERS:
-                    unsealed[message.writer] = of_strangers
-                    strangers.add(message.writer)
-            case ControlRequest(action=ControlAction.PAUSE | ControlAction.RESUME as action):
-                paused = action is ControlAction.PAUSE
-            case ControlRequest(action=ControlAction.PAUSE_ROLLOUT):
-                rollout = (rollout or RolloutStanding()).model_copy(update={"paused": True})
-            case ControlRequest(action=ControlAction.RESUME_ROLLOUT):
-                rollout = None
-            case ControlRequest(action=ControlAction.UNPARK, topic=topic):
-                parked = tuple(tried_at_once(each, told_at) if each.topic == topic else each for each in parked)
+                self._epoch = _higher(self._epoch, message.applied_epoch)
+                self._hear_of(message.writer, leaves=message.state is ConsumerState.LEAVING)
             case ControlRequest():
+                self._obey(message)
+
+    def _adopt(self, claim: ControllerClaim) -> None:
+        """All that it says, but for what each may read."""
+        self._paused, self._settled = claim.paused, claim.settled
+        self._rollout, self._standing = claim.rollout, claim.standing
+        self._parked = claim.parked_or_on_trial
+        self._parked_told_at = claim.sent_at if self._parked else 0.0
+        self._unsealed |= dict.fromkeys((*claim.unsealed, *claim.members))
+
+    def _hear_of(self, writer: str, *, leaves: bool) -> None:
+        if leaves:
+            self._unsealed.pop(writer, None)
+            self._strangers.discard(writer)
+        elif writer not in self._unsealed and len(self._strangers) < STRANGERS:
+            self._unsealed[writer] = self._of_strangers
+            self._strangers.add(writer)
+
+    def _obey(self, request: ControlRequest) -> None:
+        match request.action:
+            case ControlAction.PAUSE | ControlAction.RESUME as action:
+                self._paused = action is ControlAction.PAUSE
+            case ControlAction.PAUSE_ROLLOUT:
+                self._rollout = (self._rollout or RolloutStanding()).model_copy(update={"paused": True})
+            case ControlAction.RESUME_ROLLOUT:
+                self._rollout = None
+            case ControlAction.UNPARK:
+                told_at = self._parked_told_at
+                self._parked = tuple(
+                    tried_at_once(each, told_at) if each.topic == request.topic else each for each in self._parked
+                )
+            case _:
                 pass
-    unsealed = {writer: unsealed[writer] for writer in sorted(unsealed.keys() - set(settled))}
-    return Beginning(
-        epoch + 1,
-        paused,
-        unsealed,
-        settled,
-        of_strangers,
-        rollout=rollout,
-        parked=parked,
-        parked_told_at=told_at,
-        standing=standing,
-    )
-
-
-def _parked(claim: ControllerClaim) -> tuple[tuple[ParkedTopic, ...], float]:
-    """What is parked by it, and when it says so, if there is any."""
-    parked = claim.parked_or_on_trial
-    return parked, claim.sent_at if parked else 0.0
 
 
 def can_be_followed(claim: ControllerClaim) -> bool:
