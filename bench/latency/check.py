@@ -79,16 +79,18 @@ class Job:
     seconds: float
     """Of the load."""
     stored: float
-    """What brokers store, over the bytes in records."""
+    """Bytes on a broker's disk, over those in the records."""
     record_bytes: float
-    """Stored."""
+    """On its disk."""
     seed: int
 
 
 def simulate(job: Job) -> Figures:
     """The demonstration's load, and a while in which the rest is read."""
     capacity = job.settings.controller.consumer_capacity
-    partitions = (profile := demo_profile(capacity)).partitions
+    profile = demo_profile(capacity)
+    partitions = profile.partitions
+    courses = [profile.courses[partition] for partition in partitions]
     chance = Random(job.seed)
     begins_s = chance.uniform(*BEGINS_S)
     ticks = round((begins_s + job.seconds + DRAIN_S) / TICK_S)
@@ -107,13 +109,12 @@ def simulate(job: Job) -> Figures:
         if 0 <= loaded_s < job.seconds and (not consumers or consumers[-1].consumers != group.consumers):
             consumers.append(ConsumersFrom(seconds=loaded_s, consumers=group.consumers))
         highest_lag = max(highest_lag, float(queues.uncommitted(UNCOMMITTED_S).sum()))
-        speeds = np.zeros(len(partitions))
+        burst = np.zeros(len(partitions))
         if at_s >= writes_at_s:
             until_s = min(loaded_s, job.seconds)
-            courses = [profile.courses[partition] for partition in partitions]
-            speeds += [course.bytes_until(until_s) - course.bytes_until(written_s) for course in courses]
+            burst += [course.bytes_until(until_s) - course.bytes_until(written_s) for course in courses]
             written_s, writes_at_s = until_s, at_s + chance.uniform(*BURST_S)
-        queues.advance(speeds * job.stored / TICK_S, group.readers)
+        queues.advance(burst * job.stored / TICK_S, group.readers)
     return Figures(
         consumers=consumers,
         migrations=group.migrations,
