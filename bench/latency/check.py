@@ -15,6 +15,7 @@ from random import Random
 
 import numpy as np
 
+from app.errors import KcgaError
 from app.settings import Settings
 from app.settings import load as load_settings
 from bench.figures import markdown_table, processors, run_facts
@@ -135,8 +136,13 @@ def main() -> None:
     plot = options.to / "latency-check.svg"
     require_plotting(plot)
     before = await_quiet(options.busy)
-    summary = Summary.model_validate_json(options.summary.read_text(encoding="utf-8"))
-    settings = load_settings(options.folder / "settings.toml")
+    try:
+        summary = Summary.model_validate_json(options.summary.read_text(encoding="utf-8"))
+        settings = load_settings(options.folder / "settings.toml")
+    except (OSError, ValueError, KcgaError) as error:
+        parser.error(f"FOLDER and SUMMARY are to be of one run of `kcga up --keep`: {error}")
+    if not (summary.produced and options.seconds > 0):
+        parser.error(f"{summary.produced} records in {options.seconds:g} s: there has to have been a load")
     record_bytes = summary.bytes_written / summary.produced
     courses = demo_profile(settings.controller.consumer_capacity).courses.values()
     stored = summary.bytes_written / sum(course.bytes_until(options.seconds) for course in courses)
@@ -163,9 +169,9 @@ def main() -> None:
         f"![Consumers over time, in the real run and in those of the simulation]({plot.name})",
         markdown_table(("", "real", "simulated, least", "median", "most"), rows),
         "Where the simulation has the higher figures, it makes kcga look worse than it is.",
-        f"Of the simulated runs {_counted([run.migrations for run in runs])}. Whoever knows this load moves 10 "
-        "([why](pipeline.md)). Chance decides at what moment the first plan of the climb is made, and by what speeds; "
-        "with that, what the first consumer keeps, and what has to leave when one of its partitions turns hot.",
+        f"Of the simulated runs {_counted([run.migrations for run in runs])}; how many move at least is told "
+        "[elsewhere](pipeline.md). Chance decides at what moment the first plan of the climb is made, and by what "
+        "speeds; with that, what the first consumer keeps, and what has to leave when one of its partitions turns hot.",
     )
     draw(real, runs[:DRAWN], options.seconds, plot)
     page = options.to / "latency-check.md"

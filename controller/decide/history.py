@@ -97,7 +97,7 @@ class _Heard:
     """What the messages so far amount to."""
 
     def __init__(self, claim: ControllerClaim | None) -> None:
-        self._claim = claim
+        self._goes_by_one_claim = claim is not None
         self._epoch = 0 if claim is None else claim.epoch
         self._paused = False
         self._unsealed: dict[str, Reach] = {}
@@ -131,7 +131,7 @@ class _Heard:
         match message:
             case ControllerClaim():
                 self._epoch = _higher(self._epoch, message.epoch)
-                if self._claim is None:  # else it is the same one, or one before, and that has said it again
+                if not self._goes_by_one_claim:  # else it is that one, or one before, which it has said again
                     self._adopt(message)
             case ConsumerReport():
                 self._epoch = _higher(self._epoch, message.applied_epoch)
