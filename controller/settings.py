@@ -94,7 +94,8 @@ class ControllerSettings(BaseModel):
     interval_s: Seconds = 60.0
     """How often the assignment is considered anew while nothing forces it."""
     least_interval_s: Seconds = 5.0
-    """The least time between two decisions, whatever forces them."""
+    """The least time between two decisions, whatever forces them, unless all partitions together have become a quarter
+    larger than the last one was made for."""
     scale_down_window_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 300.0
     """A plan with fewer consumers must fit the highest speeds of a window so long, and such plans are so far apart."""
     migration_budget: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None

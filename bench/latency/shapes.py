@@ -1,4 +1,4 @@
-"""The loads: the paper's stream, and four that producers are known for. All in shares of a consumer's capacity."""
+"""The loads: the paper's stream, and what producers are known for. All in shares of a consumer's capacity."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -88,6 +88,11 @@ def _broken(steps: int, seed: int) -> Figures:
     return _along([0, 300, 600, 630, 900], [6, 6, 14, 6, 6], steps, seed)
 
 
+def _steps(steps: int, seed: int) -> Figures:
+    """At one moment from 6 consumers to 16, for 5 minutes of each 15: all producers begin, and end, at once."""
+    return _along([0, 300 - STEP_S, 300, 600 - STEP_S, 600, 900], [6, 6, 16, 16, 6, 6], steps, seed)
+
+
 def _along(moments_s: list[float], consumers: list[float], steps: int, seed: int) -> Figures:
     """Lines between these, again and again; each partition has its share, and drifts a little."""
     chance = np.random.default_rng(seed)
@@ -119,4 +124,5 @@ SHAPES: Mapping[str, Callable[[int, int], Figures]] = {
     "steady": _steady,
     "ramp": _ramp,
     "broken": _broken,
+    "steps": _steps,
 }

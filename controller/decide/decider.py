@@ -51,6 +51,9 @@ ROLLOUT = "rollout"
 """The engine that a decision names where a consumer is replaced by another with all that it has."""
 ZERO = "scale-to-zero"
 """The engine that a decision names where nobody reads any more, for there is nothing to read."""
+OUTGROWN = 1.25
+"""Where all partitions together have become so many times as much as the newest plan was made for, it is none any more:
+a jump that was half known by then, and the next plan is to come at once."""
 TRIES = 3
 """After so many failures in a row to create a consumer of a number, others are tried before it."""
 
@@ -91,6 +94,10 @@ class Decider:
         """What nobody read, or reads, because its consumer is gone, and which one that was; until a plan is made."""
         self._stuck = False
         """The newest plan of the solver was held back: what asks for one may stay as it is."""
+        self._asked_for: Mapping[TopicPartition, Size] = {}
+        """The sizes that the solver was asked for last."""
+        self.outgrown = False
+        """All of these together are `OUTGROWN` times as much by now, or more."""
         self._placed: tuple[int, tuple[str, ...]] = (0, ())
         """The decision that gave partitions to consumers by rule and was not looked at again since, and its reasons."""
 
@@ -105,6 +112,12 @@ class Decider:
         weighed = {p: Size(0.0) if p.topic in on_trial else size for p, size in present.items()}
         return {p: size for p, size in weighed.items() if p.topic not in parked}
 
+    def _has_outgrown(self) -> bool:
+        sizes = self.sizes
+        asked_for = math.fsum(size.total for size in self._asked_for.values())
+        present = math.fsum(sizes[partition].total for partition in self._asked_for if partition in sizes)
+        return present >= OUTGROWN * asked_for > 0
+
     @property
     def _wanted(self) -> frozenset[TopicPartition]:
         """The partitions of interest, but for what is parked."""
@@ -115,6 +128,7 @@ class Decider:
         """Speeds came. From then on it decides by what consumers have told of themselves, if it is to."""
         self._hear_of(speeds)
         self._sizes.measured(at, speeds)
+        self.outgrown = self._has_outgrown()
         self._idleness.measured(at, speeds, self._wanted)
         self.restraints.highest.record(at, self.sizes)
         self.horizon.measured(speeds.window_s)
@@ -346,8 +360,10 @@ class Decider:
         return self._decide(at, number, replace(question, replaced=consumer), solution)
 
     def ask(self, at: float, why: tuple[Trigger, ...]) -> Question:
-        """What the solver is asked."""
-        return pose(self._situation(at, why), self.settings, forced=bool(self._placed[1]))
+        """What the solver is asked, for sizes that may be outgrown before it has answered."""
+        question = pose(self._situation(at, why), self.settings, forced=bool(self._placed[1]))
+        self._asked_for, self.outgrown = question.sizes, False
+        return question
 
     def answered(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
         """What is decided by the answer, which holds from now on."""

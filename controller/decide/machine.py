@@ -353,8 +353,8 @@ class Controller:
         fresh = self._now - self._speeds_at <= settings.speeds_timeout_s and self._hearing.hears(self._now)
         if self._question is not None or not fresh:
             return []
-        too_early = self._now < max(self._backoff.until, self._considered_at + settings.least_interval_s)
-        if too_early and not self._decider.replan_asked:
+        too_early = self._now < self._considered_at + settings.least_interval_s and not self._decider.outgrown
+        if (too_early or self._now < self._backoff.until) and not self._decider.replan_asked:
             return []
         why = self._decider.why(self._now)
         if not self._decider.replan_asked:

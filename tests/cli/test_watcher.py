@@ -101,6 +101,18 @@ def test_decisions_are_as_far_apart_as_the_controllers_unless_the_group_changes(
     assert [decided_at(*look) for look in looks] == [1000.0, 1000.0, 1005.0, 1006.0, 1006.0]
 
 
+def test_where_the_load_has_outgrown_a_decision_the_next_one_is_made_at_once() -> None:
+    watching, found = watcher(), group(("orders-0",), ("orders-1",))
+
+    def decided_at(at: float, speed: float) -> float:
+        decision = watching.look(at, found, speeds_of(at, speed, speed), {}).decision
+        assert decision is not None
+        return decision.decided_at
+
+    looks = ((1000.0, 20.0), (1001.0, 24.0), (1002.0, 25.0), (1003.0, 31.0), (1004.0, 50.0))
+    assert [decided_at(*look) for look in looks] == [1000.0, 1000.0, 1002.0, 1002.0, 1004.0]
+
+
 def test_a_group_that_is_as_it_should_be_is_left_alone() -> None:
     moment = watched(group(("orders-0",), ("orders-1", "orders-2")), 90.0, 40.0, 50.0, seconds=30)
     assert moment.decision is not None

@@ -7,7 +7,7 @@ import pytest
 from controller.decide.events import Ticked
 from controller.decide.machine import State
 from controller.settings import ControllerSettings
-from domain.messages import Action, Throughput
+from domain.messages import Action, Decision, Throughput
 from domain.partitions import TopicPartition
 from tests.controller.world import World
 
@@ -37,6 +37,12 @@ def partitions_read(world: World) -> int:
 def run(world: World, seconds: float, *, monitor: bool = True) -> None:
     for _ in range(int(seconds / 0.5)):
         world.step(monitor=monitor)
+
+
+def next_decision(world: World) -> Decision:
+    made = len(world.decisions)
+    assert any(world.step() or len(world.decisions) > made for _ in range(100))
+    return world.decisions[-1]
 
 
 def consumer_numbers(world: World) -> Iterable[int]:
@@ -75,6 +81,20 @@ def test_a_consumer_above_its_capacity_is_relieved_before_the_interval_is_over()
     assert len(loads(world)) == 2
     assert max(loads(world)) <= SETTINGS.consumer_capacity
     assert "above its capacity" in world.decisions[-1].triggers[0]
+
+
+@pytest.mark.parametrize(("jumping", "at_once"), [([7], False), (range(8), True)], ids=["one", "all"])
+def test_the_next_plan_comes_at_once_where_the_load_has_outgrown_the_one_before(
+    jumping: Iterable[int], at_once: bool
+) -> None:
+    world = a_world(partitions(8, 26.0))
+    run(world, 10)
+    world.speeds[TopicPartition("orders", 0)] = 60.0
+    first = next_decision(world)
+    world.speeds |= {TopicPartition("orders", number): 76.0 for number in jumping}
+    second = next_decision(world)
+    assert all("above its capacity" in why for why in (first.triggers[0], second.triggers[0]))
+    assert (second.decided_at - first.decided_at < SETTINGS.least_interval_s) is at_once
 
 
 def test_a_load_between_packing_and_consumer_capacity_moves_nothing() -> None:

@@ -69,13 +69,14 @@ class Adviser:
     def decide(self, at: float, solve: Solve) -> Decision | None:
         """What the controller would do; None while nothing is known, or nothing fresh.
 
-        As the controller's own, decisions are `least_interval_s` apart, unless somebody else reads something.
+        As the controller's own, decisions are `least_interval_s` apart, unless the load has outgrown the newest one; or
+        somebody else reads something.
         """
         decider, settings, newest = self._decider, self._decider.settings, self._newest
         stale = self._speeds_at is None or at - self._speeds_at > settings.speeds_timeout_s
         if stale or not decider.sizes:
             return None
-        as_before = decider.desired == self._of
+        as_before = decider.desired == self._of and not decider.outgrown
         if newest is not None and as_before and at - newest.decided_at < settings.least_interval_s:
             return newest
         question = decider.ask(at, decider.why(at) or (interval_over(settings.interval_s),))
