@@ -46,3 +46,9 @@ def test_bursts_are_those_of_whole_topics() -> None:
     ratios = [np.round(sums / sums.min(), 6) for sums in by_topic.values()]
     assert any(ratio.max() > 3 for ratio in ratios)
     assert all(ratio.max() <= 4 for ratio in ratios)
+
+
+def test_steps_are_from_one_moment_to_the_next() -> None:
+    changes = np.abs(np.diff(np.log(total("steps"))))
+    assert set(np.flatnonzero(changes > 0.5) % 30) == {9, 19}
+    assert np.sort(changes)[: -STEPS // 15].max() < 0.1
