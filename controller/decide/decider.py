@@ -52,8 +52,8 @@ ROLLOUT = "rollout"
 ZERO = "scale-to-zero"
 """The engine that a decision names where nobody reads any more, for there is nothing to read."""
 OUTGROWN = 1.25
-"""Where all partitions together have become so many times as much as the newest plan was made for, it is none any more:
-a jump that was half known by then, and the next plan is to come at once."""
+"""Where partitions together have become so many times as much as the solver was asked for last, it is asked again at
+once: that was a jump, and half known by then."""
 TRIES = 3
 """After so many failures in a row to create a consumer of a number, others are tried before it."""
 
@@ -97,7 +97,7 @@ class Decider:
         self._asked_for: Mapping[TopicPartition, Size] = {}
         """The sizes that the solver was asked for last."""
         self.outgrown = False
-        """All of these together are `OUTGROWN` times as much by now, or more."""
+        """All of these together were `OUTGROWN` times as much, or more, when speeds came last."""
         self._placed: tuple[int, tuple[str, ...]] = (0, ())
         """The decision that gave partitions to consumers by rule and was not looked at again since, and its reasons."""
 

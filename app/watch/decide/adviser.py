@@ -69,7 +69,7 @@ class Adviser:
     def decide(self, at: float, solve: Solve) -> Decision | None:
         """What the controller would do; None while nothing is known, or nothing fresh.
 
-        As the controller's own, decisions are `least_interval_s` apart, unless the load has outgrown the newest one; or
+        As the controller's own, decisions are `least_interval_s` apart, unless the load has outgrown the newest one, or
         somebody else reads something.
         """
         decider, settings, newest = self._decider, self._decider.settings, self._newest
