@@ -6,7 +6,7 @@ before anything is applied.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -90,19 +90,17 @@ def chart(text: str) -> str:
     return re.sub(r"(?m)^(version|appVersion): .*$", rf"\1: {version('kcga')}", text)
 
 
-def parts(deploy: Path) -> Iterator[tuple[Path, str]]:
-    """Each file that is made, and what is to be in it.
-
-    Raises:
-        KcgaError: there is no kubectl.
-    """
+def parts(deploy: Path) -> Mapping[Path, Callable[[], str]]:
+    """Each file that is made, and what says what is to be in it. `objects` alone needs kubectl."""
     folder = deploy / "helm" / "kcga"
-    yield RULES, rules(deploy / "prometheus" / "rules.yml")
-    yield folder / "objects.yaml", objects()
-    yield folder / "values.schema.json", schema()
-    yield folder / "Chart.yaml", chart((folder / "Chart.yaml").read_text(encoding="utf-8"))
+    return {
+        RULES: lambda: rules(deploy / "prometheus" / "rules.yml"),
+        folder / "objects.yaml": objects,
+        folder / "values.schema.json": schema,
+        folder / "Chart.yaml": lambda: chart((folder / "Chart.yaml").read_text(encoding="utf-8")),
+    }
 
 
 if __name__ == "__main__":
-    for file, text in parts(Path("deploy")):
-        file.write_text(text, encoding="utf-8")
+    for file, text in parts(Path("deploy")).items():
+        file.write_text(text(), encoding="utf-8")
