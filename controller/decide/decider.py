@@ -359,9 +359,15 @@ class Decider:
         solution = by_rule(ROLLOUT, plan, figures)
         return self._decide(at, number, replace(question, replaced=consumer), solution)
 
-    def ask(self, at: float, why: tuple[Trigger, ...]) -> Question:
-        """What the solver is asked, for sizes that may be outgrown before it has answered."""
-        question = pose(self._situation(at, why), self.settings, forced=bool(self._placed[1]))
+    def ask(self, at: float, why: tuple[Trigger, ...], *, jumped: bool = False) -> Question:
+        """What the solver is asked, for sizes that may be outgrown before it has answered.
+
+        Args:
+            at: now.
+            why: what asks for a plan.
+            jumped: the sizes of a moment ago are outgrown; what grows so fast is no climb that goes on.
+        """
+        question = pose(self._situation(at, why, jumped=jumped), self.settings, forced=bool(self._placed[1]))
         self._asked_for, self.outgrown = question.sizes, False
         return question
 
@@ -420,19 +426,20 @@ class Decider:
             restraints=self.restraints,
         )
 
-    def _situation(self, at: float, why: tuple[Trigger, ...]) -> Situation:
+    def _situation(self, at: float, why: tuple[Trigger, ...], *, jumped: bool = False) -> Situation:
         readers = self.group.assignment
         wanted = self._wanted
         unweighed = self._lost.keys() & wanted - self.sizes.keys()
         present = {} if self.rests(at) else {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
         current = Assignment({p: c for p, c in self.desired.items() if p in readers})
         proven = self._proven
-        foreseen = proven if self._climb is None else {**self._climb.most(self.horizon.acting_s), **proven}
+        climbing = {} if jumped or self._climb is None else self._climb.most(self.horizon.acting_s)
+        foreseen = {**climbing, **proven}
         grown = self._grown(present, foreseen)
         return Situation(
             triggers=why,
             sizes=self._grown(present, proven),
-            climbing={p: grown[p] for p in foreseen.keys() & present.keys() - proven.keys()},
+            climbing={p: grown[p] for p in climbing.keys() & present.keys() - proven.keys()},
             falling=0.0 if self._climb is None else self._climb.fall(self.horizon.acting_s),
             highest=self._grown(self.restraints.highest.over(present), foreseen),
             foresight=self.foresight,

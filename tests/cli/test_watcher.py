@@ -113,6 +113,17 @@ def test_where_the_load_has_outgrown_a_decision_the_next_one_is_made_at_once() -
     assert [decided_at(*look) for look in looks] == [1000.0, 1000.0, 1002.0, 1002.0, 1004.0]
 
 
+@pytest.mark.parametrize(("last", "climbs"), [((1004.0, 26.0), False), ((1005.0, 24.0), True)], ids=["jump", "climb"])
+def test_what_has_jumped_is_not_foreseen_to_climb_on(last: tuple[float, float], climbs: bool) -> None:
+    watching = watcher(SETTINGS.model_copy(update={"forecast": True}))
+    found = group(("orders-0",), ("orders-1",))
+    for at, speed in ((1000.0, 20.0), (1001.0, 21.0), (1002.0, 22.0), (1003.0, 23.0), last):
+        decision = watching.look(at, found, speeds_of(at, speed, speed), {}).decision
+    assert decision is not None
+    assert decision.decided_at == last[0]
+    assert {entry.foreseen > 0 for entry in decision.assignment} == {climbs}
+
+
 def test_a_group_that_is_as_it_should_be_is_left_alone() -> None:
     moment = watched(group(("orders-0",), ("orders-1", "orders-2")), 90.0, 40.0, 50.0, seconds=30)
     assert moment.decision is not None

@@ -100,6 +100,19 @@ def test_the_next_plan_comes_at_once_where_the_load_has_outgrown_the_one_before(
     assert (second.decided_at - first.decided_at < SETTINGS.least_interval_s) is at_once
 
 
+def test_what_has_outgrown_a_plan_has_jumped_and_is_not_foreseen_to_climb_on() -> None:
+    world = a_world(partitions(6, 26.0), SETTINGS.model_copy(update={"forecast": True}))
+    run(world, 10)
+    world.speeds = partitions(6, 36.0)
+    first = next_decision(world)
+    for speed in (42.0, 46.0, 49.0, 52.0):
+        world.speeds = partitions(6, speed)
+        world.step(1.0)
+    second = world.decisions[-1]
+    assert 0 < second.decided_at - first.decided_at < SETTINGS.least_interval_s
+    assert {(entry.speed, entry.foreseen) for entry in second.assignment} == {(52.0, 0.0)}
+
+
 def test_a_load_between_packing_and_consumer_capacity_moves_nothing() -> None:
     world = a_world(partitions(4, 20.0))
     run(world, 10)

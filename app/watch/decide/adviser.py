@@ -76,10 +76,11 @@ class Adviser:
         stale = self._speeds_at is None or at - self._speeds_at > settings.speeds_timeout_s
         if stale or not decider.sizes:
             return None
-        as_before = decider.desired == self._of and not decider.outgrown
-        if newest is not None and as_before and at - newest.decided_at < settings.least_interval_s:
+        too_early = newest is not None and at - newest.decided_at < settings.least_interval_s
+        jumped = too_early and decider.outgrown
+        if too_early and not jumped and decider.desired == self._of:
             return newest
-        question = decider.ask(at, decider.why(at) or (interval_over(settings.interval_s),))
+        question = decider.ask(at, decider.why(at) or (interval_over(settings.interval_s),), jumped=jumped)
         number = newest.number + 1 if newest is not None else 1
         self._newest = decider.judged(at, number, question, solve(question.problem, settings.engine))
         self._of = decider.desired
