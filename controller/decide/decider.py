@@ -52,7 +52,7 @@ ROLLOUT = "rollout"
 ZERO = "scale-to-zero"
 """The engine that a decision names where nobody reads any more, for there is nothing to read."""
 OUTGROWN = 1.25
-"""Where partitions together have become so many times as much as the solver was asked for last, it is asked again at
+"""Where partitions together have become so many times what the solver's newest decision rests on, it is asked again at
 once: that was a jump, and half known by then."""
 TRIES = 3
 """After so many failures in a row to create a consumer of a number, others are tried before it."""
@@ -94,10 +94,12 @@ class Decider:
         """What nobody read, or reads, because its consumer is gone, and which one that was; until a plan is made."""
         self._stuck = False
         """The newest plan of the solver was held back: what asks for one may stay as it is."""
-        self._asked_for: Mapping[TopicPartition, Size] = {}
-        """The sizes that the solver was asked for last."""
-        self.outgrown = False
-        """All of these together were `OUTGROWN` times as much, or more, when speeds came last."""
+        self._solved_at = -math.inf
+        """When the solver's newest decision was made."""
+        self._planned_for: Mapping[TopicPartition, float] = {}
+        """What it rests on: the speed of each partition, in bytes/s."""
+        self._outgrown = False
+        """All of these together are `OUTGROWN` times as much by the newest speeds, or more."""
         self._placed: tuple[int, tuple[str, ...]] = (0, ())
         """The decision that gave partitions to consumers by rule and was not looked at again since, and its reasons."""
 
@@ -113,10 +115,9 @@ class Decider:
         return {p: size for p, size in weighed.items() if p.topic not in parked}
 
     def _has_outgrown(self) -> bool:
-        sizes = self.sizes
-        asked_for = math.fsum(size.total for size in self._asked_for.values())
-        present = math.fsum(sizes[partition].total for partition in self._asked_for if partition in sizes)
-        return present >= OUTGROWN * asked_for > 0
+        sizes, planned_for = self.sizes, self._planned_for
+        present = math.fsum(sizes[partition].total for partition in planned_for if partition in sizes)
+        return present >= OUTGROWN * math.fsum(planned_for.values()) > 0
 
     @property
     def _wanted(self) -> frozenset[TopicPartition]:
@@ -128,7 +129,7 @@ class Decider:
         """Speeds came. From then on it decides by what consumers have told of themselves, if it is to."""
         self._hear_of(speeds)
         self._sizes.measured(at, speeds)
-        self.outgrown = self._has_outgrown()
+        self._outgrown = self._has_outgrown()
         self._idleness.measured(at, speeds, self._wanted)
         self.restraints.highest.record(at, self.sizes)
         self.horizon.measured(speeds.window_s)
@@ -359,17 +360,14 @@ class Decider:
         solution = by_rule(ROLLOUT, plan, figures)
         return self._decide(at, number, replace(question, replaced=consumer), solution)
 
-    def ask(self, at: float, why: tuple[Trigger, ...], *, jumped: bool = False) -> Question:
-        """What the solver is asked, for sizes that may be outgrown before it has answered.
+    def jumped(self, at: float) -> bool:
+        """Whether the load has outgrown a decision of the solver that is not `least_interval_s` old: what grows so fast
+        is not foreseen to climb on."""
+        return self._outgrown and at < self._solved_at + self.settings.least_interval_s
 
-        Args:
-            at: now.
-            why: what asks for a plan.
-            jumped: the sizes of a moment ago are outgrown; what grows so fast is no climb that goes on.
-        """
-        question = pose(self._situation(at, why, jumped=jumped), self.settings, forced=bool(self._placed[1]))
-        self._asked_for, self.outgrown = question.sizes, False
-        return question
+    def ask(self, at: float, why: tuple[Trigger, ...]) -> Question:
+        """What the solver is asked."""
+        return pose(self._situation(at, why), self.settings, forced=bool(self._placed[1]))
 
     def answered(self, at: float, number: int, question: Question, solution: Solution) -> Decision:
         """What is decided by the answer, which holds from now on."""
@@ -404,6 +402,9 @@ class Decider:
             self._stuck = not decision.carried_out
             self._vanished.clear()
             self._lost.clear()
+            self._solved_at = at
+            self._planned_for = {entry.key: entry.speed for entry in decision.assignment}
+            self._outgrown = self._has_outgrown()
         if decision.carried_out:
             planned = {entry.key: entry.consumer for entry in decision.assignment}
             self.desired = Assignment() if decision.engine == ZERO else self._with_unmeasured(planned)
@@ -426,14 +427,14 @@ class Decider:
             restraints=self.restraints,
         )
 
-    def _situation(self, at: float, why: tuple[Trigger, ...], *, jumped: bool = False) -> Situation:
+    def _situation(self, at: float, why: tuple[Trigger, ...]) -> Situation:
         readers = self.group.assignment
         wanted = self._wanted
         unweighed = self._lost.keys() & wanted - self.sizes.keys()
         present = {} if self.rests(at) else {**dict.fromkeys(unweighed, self._mean_size), **self.sizes}
         current = Assignment({p: c for p, c in self.desired.items() if p in readers})
         proven = self._proven
-        climbing = {} if jumped or self._climb is None else self._climb.most(self.horizon.acting_s)
+        climbing = {} if self._climb is None or self.jumped(at) else self._climb.most(self.horizon.acting_s)
         foreseen = {**climbing, **proven}
         grown = self._grown(present, foreseen)
         return Situation(

@@ -353,9 +353,9 @@ class Controller:
         fresh = self._now - self._speeds_at <= settings.speeds_timeout_s and self._hearing.hears(self._now)
         if self._question is not None or not fresh:
             return []
-        too_early = self._now < self._considered_at + settings.least_interval_s
-        jumped = too_early and self._decider.outgrown
-        if ((too_early and not jumped) or self._now < self._backoff.until) and not self._decider.replan_asked:
+        early = self._now < self._considered_at + settings.least_interval_s
+        too_early = early and not self._decider.jumped(self._now)
+        if (too_early or self._now < self._backoff.until) and not self._decider.replan_asked:
             return []
         why = self._decider.why(self._now)
         if not self._decider.replan_asked:
@@ -368,7 +368,7 @@ class Controller:
         if not why:
             return []
         self._plan += 1
-        self._asked, self._question = self._plan, self._decider.ask(self._now, why, jumped=jumped)
+        self._asked, self._question = self._plan, self._decider.ask(self._now, why)
         return [Solve(self._plan, self._question.problem, settings.engine)]
 
     # Reassign

@@ -2,6 +2,7 @@
 
 import math
 from copy import deepcopy
+from itertools import chain, repeat
 
 import pytest
 from hypothesis import example, given, settings
@@ -349,25 +350,36 @@ def test_who_looks_on_knows_of_which_class_each_consumer_is(
 @example(  # the last of a plan was carried out just as a decision was due, and a consumer to be replaced
     seed=8001,
     chaos=0.0,
+    count=3,
+    least_interval_s=2.0,
     climbs=[(36, [0.0, 0.0, 0.0]), (165, [0.0, 0.0, 0.0])],
     happenings=["a backlog", "a revision that fails", "load", "load"],
 )
 @given(
     seed=st.integers(0, 2**32),
     chaos=st.sampled_from([0.0, 0.0, 0.2]),
+    count=st.sampled_from([3, 5]),
+    least_interval_s=st.sampled_from([2.0, 5.0]),
     climbs=st.lists(st.tuples(st.integers(1, 200), st.lists(st.floats(-0.3, 0.3), min_size=3, max_size=3)), max_size=4),
-    happenings=st.lists(HAPPENINGS, min_size=4, max_size=4),
+    happenings=st.lists(st.one_of(HAPPENINGS, st.just("a surge")), min_size=4, max_size=4),
 )
 def test_who_looks_on_foresees_what_the_controller_does(
-    seed: int, chaos: float, climbs: list[tuple[int, list[float]]], happenings: list[str]
+    seed: int,
+    chaos: float,
+    count: int,
+    least_interval_s: float,
+    climbs: list[tuple[int, list[float]]],
+    happenings: list[str],
 ) -> None:
-    world = WatchedWorld(SETTINGS.model_copy(update={"forecast": True}), seed, chaos)
-    world.speeds = dict.fromkeys(PARTITIONS[:3], 20.0)
+    changes = {"forecast": True, "least_interval_s": least_interval_s}
+    world = WatchedWorld(SETTINGS.model_copy(update=changes), seed, chaos)
+    world.speeds = dict.fromkeys(PARTITIONS[:count], 60.0 / count)
     for (seconds, slopes), what in zip([(200, [0.1, 0.2, 0.0]), *climbs], ["wait", *happenings], strict=False):
         befall(world, what)
-        for _ in range(seconds):
+        surges = [world.random.uniform(1.0, 1.7) for _ in range(5)] if what == "a surge" else []
+        for _, surge in zip(range(seconds), chain(surges, repeat(1.0)), strict=False):
             growth = dict(zip(PARTITIONS, slopes, strict=False))
-            world.speeds = {p: max(0.0, speed + growth.get(p, 0.0)) for p, speed in world.speeds.items()}
+            world.speeds = {p: max(0.0, speed * surge + growth.get(p, 0.0)) for p, speed in world.speeds.items()}
             world.step(1.0)
     assert any(made.foresight is not None and made.foresight.due for made, _ in world.pairs)
     world.require_the_same()
@@ -461,6 +473,21 @@ def test_who_looks_on_knows_who_is_gone_when_the_answer_comes() -> None:
     assert answered is not None
     assert leaving.consumer in {entry.consumer for entry in made.assignment}
     assert answered.assignment == made.assignment
+
+
+def test_who_looks_on_knows_what_has_jumped_and_does_not_climb_on() -> None:
+    """`kcga plan` took it for a climb: it foresaw what the controller did not."""
+    settings = SETTINGS.model_copy(update={"forecast": True, "least_interval_s": 5.0})
+    world = WatchedWorld(settings, seed=1)
+    world.speeds = dict.fromkeys(PARTITIONS, 26.0)
+    world.go_on(10)
+    before = len(world.pairs)
+    for speed in (36.0, 42.0, 46.0, 49.0, 52.0):
+        world.speeds = dict.fromkeys(PARTITIONS, speed)
+        world.step(1.0)
+    first, jumped = (made for made, _ in world.pairs[before:])
+    assert jumped.decided_at - first.decided_at < settings.least_interval_s
+    world.require_the_same()
 
 
 def test_a_claim_that_comes_again_late_says_what_was() -> None:

@@ -77,10 +77,9 @@ class Adviser:
         if stale or not decider.sizes:
             return None
         too_early = newest is not None and at - newest.decided_at < settings.least_interval_s
-        jumped = too_early and decider.outgrown
-        if too_early and not jumped and decider.desired == self._of:
+        if too_early and not decider.jumped(at) and decider.desired == self._of:
             return newest
-        question = decider.ask(at, decider.why(at) or (interval_over(settings.interval_s),), jumped=jumped)
+        question = decider.ask(at, decider.why(at) or (interval_over(settings.interval_s),))
         number = newest.number + 1 if newest is not None else 1
         self._newest = decider.judged(at, number, question, solve(question.problem, settings.engine))
         self._of = decider.desired
