@@ -18,6 +18,9 @@ STEPS = 4
 """In each of so many steps, one after the other, a partition that climbs has become faster."""
 GOES_ON_BY = 2
 """The smallest of so many newest steps is how it goes on."""
+SUDDEN = 5
+"""A newest step of more than so many times the one before is a jump, or the first that was seen of a climb: where it
+leads is not known until there is another."""
 STEP_S = 1.0
 """The least time that a step takes."""
 LONGEST_STEP_S = 5.0
@@ -48,8 +51,9 @@ class Climb:
         """The speed of each partition that climbs once a plan that is made now is carried out, in bytes/s.
 
         It goes on by the smaller of the two newest steps: a jump, which is one large step, is no climb, and the older
-        steps of one that just began are too small, for speeds are means over a while. How late speeds are is left out:
-        a climb is short, and more of it than was seen is not foreseen.
+        steps of one that just began are too small, for speeds are means over a while. For the same reason a jump has
+        small steps before it, which lead nowhere. How late speeds are is left out: a climb is short, and more of it
+        than was seen is not foreseen.
 
         Args:
             acting_s: what that takes.
@@ -64,7 +68,8 @@ class Climb:
             if len(course) == len(rows):
                 steps = tuple(starmap(sub, pairwise(reversed(course))))  # the newest first
                 growth = min(MOST_SHARE * speed, steps_ahead * min(steps[:GOES_ON_BY]))
-                if min(steps) > 0 and growth >= LEAST_SHARE * speed:
+                climbs = min(steps) > 0 and steps[0] <= SUDDEN * steps[1]
+                if climbs and growth >= LEAST_SHARE * speed:
                     climbing[partition] = speed + growth
         return climbing
 
