@@ -2,7 +2,7 @@
 
 A decision says when its question was put, and up to where the controller had heard of either topic by then; its claims,
 every two seconds, say the same of themselves. So what it knew is known exactly, and the moment at which it heard of
-each message to between two of these. Because it depends on such moments what has left a window of the highest speeds,
+each message to between two of these. Because some of it depends on such moments, as which of two messages came first,
 each decision is asked for several times, with other moments that are possible.
 """
 

@@ -85,7 +85,7 @@ class Decider:
         self._planned_classes: dict[ConsumerId, str] = {}
         """Of those that plans have named: one that is not made yet, or is gone, is of the class that was planned."""
         self._measured_at = 0.0
-        """By the monitor's clock: it is shown, and decides nothing."""
+        """By the monitor's clock."""
         self._vanished: set[TopicPartition] = set()
         """The partitions that have ceased to be of interest since the assignment was last considered."""
         self._fallen: set[ConsumerId] = set()
@@ -128,20 +128,20 @@ class Decider:
     def measured(self, at: float, speeds: WriteSpeeds) -> None:
         """Speeds came. From then on it decides by what consumers have told of themselves, if it is to."""
         self._hear_of(speeds)
-        self._sizes.measured(at, speeds)
+        self._sizes.measured(speeds)
         self._outgrown = self._has_outgrown()
         self._idleness.measured(at, speeds, self._wanted)
-        self.restraints.highest.record(at, self.sizes)
+        self.restraints.highest.record(at, speeds.measured_at, self.sizes)
         self.horizon.measured(speeds.window_s)
         if self._forecast is not None:
             self._forecast.measured(speeds.measured_at, speeds.bytes_per_s)
         if self._climb is not None:
             self._climb.measured(speeds.measured_at, speeds.bytes_per_s)
 
-    def recalled(self, at: float, speeds: WriteSpeeds) -> None:
+    def recalled(self, speeds: WriteSpeeds) -> None:
         """The last known speeds, of any age."""
         self._hear_of(speeds)
-        self._sizes.recalled(at, speeds)
+        self._sizes.recalled(speeds)
         self._idleness.recalled(speeds)
 
     def _hear_of(self, speeds: WriteSpeeds) -> None:

@@ -2,9 +2,11 @@
 
 Time is cut into buckets; each keeps one number for each partition. What is asked for covers the whole window and at
 most one bucket more, never less: a plan that fits it would have fitted at any moment of the window. Buckets begin at
-the same moments for all who remember, however far back they do.
+the same moments for all who remember, however far back they do, and go by when speeds were measured: whoever hears them
+later remembers the same.
 """
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +22,6 @@ LEAST_S = 1e-9
 @dataclass(slots=True)
 class _Bucket:
     number: float
-    newest: float
     highest: dict[TopicPartition, Size] = field(default_factory=dict)
 
 
@@ -30,34 +31,42 @@ class HighestSizes:
     Args:
         window_s: how far back it remembers, 0 or more; with 0 only the newest sizes.
         longest_gap_s: after a longer time without sizes the past counts as unknown: what was not seen may have been
-            high.
+            high. It is so, too, where the clock that they are measured by goes further back than this.
     """
 
     def __init__(self, window_s: float, longest_gap_s: float) -> None:
         self._window_s = window_s
         self._longest_gap_s = longest_gap_s
         self._buckets: deque[_Bucket] = deque()
+        self._newest_at = self._newest_measured_at = -math.inf
         self.known_since: float | None = None
         """From when on sizes have come without a gap, in seconds since the epoch; None before the first."""
 
-    def record(self, at: float, sizes: Mapping[TopicPartition, Size]) -> None:
-        """Takes in the sizes that are the newest known at `at`, which must not go back."""
-        last = self._buckets[-1] if self._buckets else None
-        if last is None or at - last.newest > self._longest_gap_s:
+    def record(self, at: float, measured_at: float, sizes: Mapping[TopicPartition, Size]) -> None:
+        """Takes in the newest sizes.
+
+        Args:
+            at: when they came, which must not go back.
+            measured_at: when, by the clock of who measured them; that of the next one may be another.
+            sizes: of all partitions.
+        """
+        if measured_at < self._newest_measured_at - self._longest_gap_s:
+            self._buckets.clear()
+            self._newest_measured_at = measured_at
+        if not self._buckets or at - self._newest_at > self._longest_gap_s:
             self.known_since = at
+        self._newest_at, self._newest_measured_at = at, max(self._newest_measured_at, measured_at)
         width = self._window_s / BUCKETS
-        number = at // width if width > LEAST_S else at
-        if last is None or number > last.number:
-            last = _Bucket(number, at)
-            self._buckets.append(last)
-        last.newest = at
-        highest = last.highest
+        number = measured_at // width if width > LEAST_S else measured_at
+        if not self._buckets or number > self._buckets[-1].number:
+            self._buckets.append(_Bucket(number))
+        highest = self._buckets[-1].highest
         for partition, size in sizes.items():
             known = highest.get(partition)
             if known is None or size.total >= known.total:  # among equals the newest
                 highest[partition] = size
-        # By buckets, not by `newest`: whoever was told a moment later forgets the same.
-        oldest = number - BUCKETS if width > LEAST_S else number
+        newest = self._buckets[-1].number
+        oldest = newest - BUCKETS if width > LEAST_S else newest
         while self._buckets[0].number < oldest:
             self._buckets.popleft()
 

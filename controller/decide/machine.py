@@ -197,7 +197,7 @@ class Controller:
         self._claimed_at = self._began_at = self._now
         self._hearing.begin(self._now)
         if beginning.speeds is not None:
-            self._decider.recalled(self._now, beginning.speeds)
+            self._decider.recalled(beginning.speeds)
         for consumer in sorted(found.consumers):
             self.group.add(consumer, self._now, barrier=self._next_order())
 

@@ -79,12 +79,12 @@ class Sizes:
         self.present: dict[TopicPartition, Size] = {}
         """Of the partitions that ever had a speed. What was not measured since counts as it was: nothing falls to 0."""
 
-    def measured(self, at: float, speeds: WriteSpeeds) -> None:
-        """Speeds and lags came, at `at`, which must not go back."""
+    def measured(self, speeds: WriteSpeeds) -> None:
+        """Speeds and lags came."""
         self._write_speeds.update(speeds.bytes_per_s)
         self.fresh = frozenset(speeds.bytes_per_s)
         if self._recovery_time_s > 0:
-            self._lags.record(at, {partition: lag.bytes for partition, lag in speeds.lags.items()})
+            self._lags.record(speeds.measured_at, {partition: lag.bytes for partition, lag in speeds.lags.items()})
             self.fresh &= speeds.lags.keys()
         self.present = {
             # A lag that was never known is none that could be planned for; while it is not fresh, nothing shrinks.
@@ -92,9 +92,9 @@ class Sizes:
             for partition, speed in self._write_speeds.items()
         }
 
-    def recalled(self, at: float, speeds: WriteSpeeds) -> None:
+    def recalled(self, speeds: WriteSpeeds) -> None:
         """Speeds and lags that are the last known ones, and of any age."""
-        self.measured(at, speeds)
+        self.measured(speeds)
         self.fresh = frozenset()
 
     def _capacity_for(self, speed: float) -> float:

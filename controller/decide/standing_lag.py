@@ -3,7 +3,7 @@
 A consumer reads in cycles, so what it has not committed rises and falls with them, and says nothing of whether it keeps
 up. What it does not get rid of in any cycle of a while is behind. A lag that falls counts at once; one that rises when
 it has stood for `PERIOD_S`, after twice that at the latest. Periods begin at the same moments for all who remember, so
-the first may be shorter.
+the first may be shorter, and go by when lags were measured: whoever hears them later remembers the same.
 """
 
 from collections.abc import Mapping
@@ -25,9 +25,15 @@ class StandingLag:
         self._least: dict[TopicPartition, float] = {}
         """Of this period."""
 
-    def record(self, at: float, lags: Mapping[TopicPartition, float]) -> None:
-        """Takes in the lags, in bytes, that are known at `at`, which must not go back."""
-        if (period := at // PERIOD_S) != self._period:
+    def record(self, measured_at: float, lags: Mapping[TopicPartition, float]) -> None:
+        """Takes in the newest lags, in bytes.
+
+        Args:
+            measured_at: when, by the clock of who measured them; that of the next one may be another.
+            lags: of the partitions that were measured.
+        """
+        period = measured_at // PERIOD_S
+        if self._period is None or period not in (self._period, self._period - 1):
             self._period = period
             self._before.update(self._least)
             self._least = {}

@@ -61,7 +61,7 @@ def decided(
     )
     question = pose(situation, settings)
     restraints = Restraints(settings, paused=paused)
-    restraints.highest.record(100.0, sizes)
+    restraints.highest.record(100.0, 100.0, sizes)
     solution = solve_exhaustively(question.problem)
     return decide(number=1, epoch=1, at=100.0, question=question, solution=solution, restraints=restraints)
 

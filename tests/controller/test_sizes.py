@@ -43,9 +43,9 @@ def test_a_size_is_at_least_the_write_speed_and_grows_with_the_backlog_up_to_the
 
 def test_what_is_not_measured_stays_as_it_was_and_is_not_fresh() -> None:
     sizes = Sizes(recovery_time_s=10, capacity=100)
-    sizes.measured(0, WriteSpeeds(0, {P: 5.0, Q: 6.0}, lags=lags(100.0, 0.0)))
+    sizes.measured(WriteSpeeds(0, {P: 5.0, Q: 6.0}, lags=lags(100.0, 0.0)))
     assert (sizes.present, sizes.fresh) == ({P: Size(5.0, 10.0), Q: Size(6.0)}, frozenset({P, Q}))
-    sizes.measured(1, WriteSpeeds(1, {P: 4.0}, frozenset({Q}), lags={Q: Lag(0, 0.0, None)}))
+    sizes.measured(WriteSpeeds(1, {P: 4.0}, frozenset({Q}), lags={Q: Lag(0, 0.0, None)}))
     assert (sizes.present, sizes.fresh) == ({P: Size(4.0, 10.0), Q: Size(6.0)}, frozenset())
     sizes.forget(P)
     assert sizes.present == {Q: Size(6.0)}
@@ -53,7 +53,7 @@ def test_what_is_not_measured_stays_as_it_was_and_is_not_fresh() -> None:
 
 def test_where_backlogs_do_not_count_a_speed_without_a_lag_is_fresh() -> None:
     sizes = Sizes(recovery_time_s=0, capacity=100)
-    sizes.measured(0, WriteSpeeds(0, {P: 5.0}))
+    sizes.measured(WriteSpeeds(0, {P: 5.0}))
     assert (sizes.present, sizes.fresh) == ({P: Size(5.0)}, frozenset({P}))
 
 
@@ -123,5 +123,5 @@ def test_a_backlog_makes_no_partition_need_a_larger_consumer_than_its_write_spee
 ) -> None:
     classes = [ConsumerClass("large", 400.0, 3.0), ConsumerClass("small", 50.0, 0.6)]
     sizes = Sizes(recovery_time_s=10, capacity=100, classes=classes)
-    sizes.measured(0, WriteSpeeds(0, {P: speed}, lags={P: Lag(1, 1e6, None)}))
+    sizes.measured(WriteSpeeds(0, {P: speed}, lags={P: Lag(1, 1e6, None)}))
     assert sizes.present[P].total == total

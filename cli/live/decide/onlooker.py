@@ -126,7 +126,7 @@ class Onlooker:
 
     def _recall(self) -> None:
         if self._last_before is not None:
-            self._decider.recalled(self._began_at, self._last_before)
+            self._decider.recalled(self._last_before)
             self._last_before = None
 
     def _begin(self) -> None:
