@@ -31,4 +31,4 @@ def test_who_hears_measurements_later_asks_for_the_same_plan(
         speeds = WriteSpeeds(measured_at, dict.fromkeys(PARTITIONS, speed), lags=lags, window_s=5.0)
         at_once.measured(measured_at, speeds)
         later.measured(heard_at, speeds)
-    assert at_once.ask(heard_at, [REPLAN]) == later.ask(heard_at, [REPLAN])
+    assert at_once.ask(heard_at, (REPLAN,)) == later.ask(heard_at, (REPLAN,))
