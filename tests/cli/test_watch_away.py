@@ -12,6 +12,7 @@ from app.topics import Cluster
 from sandbox.broker import Broker
 from tests.cli.ordinary_group import RdkafkaGroup, producing, until, wait_for_group
 from tests.cli.test_watch_group import settings_of, settled_on, watching
+from tests.kafka_python import LEAVES_SOCKETS
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow(40)]
 
@@ -25,7 +26,7 @@ def sockets_end_here() -> Iterator[None]:
     gc.collect()
 
 
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@LEAVES_SOCKETS
 @pytest.mark.usefixtures("sockets_end_here")
 def test_a_broker_that_is_away_is_named_and_waited_for(java: Java, tmp_path: Path) -> None:
     with Broker(tmp_path / "broker", jars=obtain(KAFKA), java=java) as broker:

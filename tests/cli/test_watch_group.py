@@ -28,10 +28,11 @@ from solver import solve
 from tests.cli.keda_client import Keda
 from tests.cli.ordinary_group import RdkafkaGroup, generation, java_group, producing, until, wait_for_group
 from tests.conftest import CreateTopic
+from tests.kafka_python import LEAVES_SOCKETS
 from tests.patience import PATIENCE_S
 from tests.services import SharedBroker
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow(20)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow(20), LEAVES_SOCKETS]
 
 SPEEDS = {0: 40_000, 1: 4_000, 2: 4_000, 3: 2_000, 4: 2_000, 5: 1_000}
 PROTOCOLS = {

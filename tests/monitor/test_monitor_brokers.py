@@ -19,6 +19,7 @@ from domain.speeds import Method
 from monitor.runner import Monitor
 from monitor.settings import MonitorSettings
 from tests.broker_cluster import BrokerCluster
+from tests.kafka_python import LEAVES_SOCKETS
 from tests.monitor.running_monitor import Reports, running
 from tests.patience import PATIENCE_S
 
@@ -79,8 +80,7 @@ def third_unknown(report: WriteSpeedReport) -> bool:
     return report.speeds.unknown >= THIRD
 
 
-# kafka-python does not close the socket of a connection that was refused: it leaves that to Python's memory management.
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@LEAVES_SOCKETS
 @pytest.mark.slow(100)
 def test_a_broker_that_hangs_or_dies_costs_its_own_partitions_freshness_and_no_others(
     broker_cluster: BrokerCluster, unique_name: str

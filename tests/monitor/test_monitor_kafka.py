@@ -28,12 +28,12 @@ from monitor.measure.interest import Topic
 from monitor.measure.samples import SAMPLE_BYTES, sample_of
 from monitor.runner import Monitor
 from monitor.settings import MonitorSettings
+from tests.kafka_python import LEAVES_SOCKETS
 from tests.monitor.running_monitor import Reports, running
 from tests.patience import PATIENCE_S, wait_until
 from tests.services import SharedBroker
 
-# kafka-python does not close the socket of a connection that is still being made when it is told to end.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = LEAVES_SOCKETS
 
 CreateTopic = Callable[..., str]
 Lines = list[MutableMapping[str, Any]]

@@ -22,16 +22,12 @@ from monitor.prometheus import Prometheus
 from monitor.runner import Monitor
 from monitor.settings import MonitorSettings
 from tests.cli.ordinary_group import producing
+from tests.kafka_python import LEAVES_SOCKETS
 from tests.monitor.running_monitor import Reports, running
 from tests.patience import PATIENCE_S
 from tests.secure_cluster import Cluster, produce, secure_cluster
 
-# kafka-python does not close the socket of a connection that is still being made when it is told to end.
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.slow(40),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.integration, pytest.mark.slow(40), LEAVES_SOCKETS]
 
 WINDOW = 10
 """Of the speeds that are compared: so many rounds, which are one second each by the clock of the test."""
