@@ -31,7 +31,7 @@ class HighestSizes:
     Args:
         window_s: how far back it remembers, 0 or more; with 0 only the newest sizes.
         longest_gap_s: after a longer time without sizes the past counts as unknown: what was not seen may have been
-            high. It is so, too, where the clock that they are measured by goes further back than this.
+            high. It is so, too, where the clock that they are measured by goes on, or back, by more than this.
     """
 
     def __init__(self, window_s: float, longest_gap_s: float) -> None:
@@ -50,10 +50,11 @@ class HighestSizes:
             measured_at: when, by the clock of who measured them; that of the next one may be another.
             sizes: of all partitions.
         """
-        if measured_at < self._newest_measured_at - self._longest_gap_s:
+        gap_s, passed_s = self._longest_gap_s, measured_at - self._newest_measured_at
+        if passed_s < -gap_s:
             self._buckets.clear()
             self._newest_measured_at = measured_at
-        if not self._buckets or at - self._newest_at > self._longest_gap_s:
+        if not self._buckets or max(passed_s, at - self._newest_at) > gap_s:
             self.known_since = at
         self._newest_at, self._newest_measured_at = at, max(self._newest_measured_at, measured_at)
         width = self._window_s / BUCKETS

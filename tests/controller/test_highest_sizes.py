@@ -96,6 +96,15 @@ def test_a_clock_that_goes_back_a_little_forgets_nothing_and_one_that_goes_back_
     assert sizes.known_since == 102
 
 
+def test_a_clock_that_leaps_forward_makes_the_past_unknown() -> None:
+    sizes = HighestSizes(60, longest_gap_s=10)
+    sizes.record(100, 1000, {P: Size(9.0)})
+    sizes.record(101, 1011, {P: Size(1.0)})
+    assert sizes.known_since == 101
+    sizes.record(102, 1020, {P: Size(1.0)})
+    assert sizes.known_since == 101
+
+
 def test_a_clock_that_goes_back_bit_by_bit_does_not_keep_the_past_for_ever() -> None:
     sizes = HighestSizes(60, longest_gap_s=10)
     sizes.record(0, 1000, {P: Size(9.0)})
